@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole small files read within a bound, and files that appear whole or not at all.
+#ifndef BLKPROF_COMMON_FILE_H
+#define BLKPROF_COMMON_FILE_H
+
+#include <stddef.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+
+// Appends the file to b and a NUL behind it that len does not count. -EFBIG when it is larger than `max`.
+int file_read(const char *path, size_t max, struct buf *b);
+int file_read_fd(int fd, size_t max, struct buf *b);
+// First line of a small file (sysfs, proc) without its newline; out is always terminated.
+int file_read_line(const char *path, char *out, size_t cap);
+
+// Writes data to PATH: a temporary file beside it, synced, renamed over it, folder synced. A device, a pipe or
+// /dev/stdout is written as it is. On failure PATH is as it was and the message says what to do.
+int file_write_atomic(const char *path, const void *data, size_t len, struct error *e);
+// Says at once whether file_write_atomic would be able to create its file there.
+int file_check_writable(const char *path, struct error *e);
+
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names for addresses. A module is one ELF file (an executable, a library, the vDSO), known by its build-id or, where it
+// has none, by device and inode; it is opened once however many processes map it, its symbols are read on the first
+// look-up, and it lives as long as the symbolizer unless the cache's bounds evict it.
+// Everything read from files is hostile: bounded, checked, fuzzed. Not thread-safe.
+#ifndef BLKPROF_SYMBOLIZE_SYMBOLIZE_H
+#define BLKPROF_SYMBOLIZE_SYMBOLIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct symbolizer;
+struct sym_module;
+
+struct symbolizer_options {
+	size_t memory;		// bytes of symbols kept, 0 = 256 MiB
+	const char *debug_root; // host folder of debug files, NULL = /usr/lib/debug
+};
+
+struct sym_line {
+	const char *name;	 // display name (section "Names" of docs/formats.md); owned by the module
+	const char *system_name; // mangled name where it differs, or NULL
+	const char *file;	 // source file where line tables are at hand, or NULL
+	int64_t line;		 // 0 = unknown
+};
+
+#define SYM_LINES_MAX 16
+
+struct symbolizer *symbolizer_new(const struct symbolizer_options *options);
+void symbolizer_free(struct symbolizer *s);
+
+// The module of an open ELF file. fd stays the caller's. `path` is for display ("libc.so.6" of /usr/lib/…/libc.so.6),
+// `root` the root of the process for debug files in its container ("/proc/123/root"), or NULL. Returns a module also for
+// a file that is no ELF or is broken (it then names addresses libfoo+0x1a2b and sym_module_error says why); NULL only
+// without memory.
+struct sym_module *symbolizer_module(struct symbolizer *s, int fd, const char *path, const char *root);
+// A module for a file that could not be opened (gone with its process): names only `basename+0x1a2b`.
+struct sym_module *symbolizer_missing(struct symbolizer *s, const char *path, dev_t dev, ino_t inode);
+// The module of the vDSO, read from this process's own.
+struct sym_module *symbolizer_vdso(struct symbolizer *s);
+
+const char *sym_module_build_id(const struct sym_module *m); // hexadecimal or NULL
+const char *sym_module_error(const struct sym_module *m);    // NULL when all is well
+// What a mapping that is shown for this module may claim.
+void sym_module_has(const struct sym_module *m, bool *ret_filenames, bool *ret_lines, bool *ret_inlines);
+
+// The lines of the code at a file offset, innermost inlined call first, the containing function last; at least one,
+// at most SYM_LINES_MAX. Where there is no symbol: "libfoo+0x1a2b" (library without .so.N; the offset of the function's
+// start where .eh_frame tells it, else of the address). Names are owned by the module. Returns their number.
+unsigned sym_module_lookup(struct sym_module *m, uint64_t file_offset, struct sym_line lines[SYM_LINES_MAX]);
+// Start and size of the function that holds the file offset (as file offsets); false when unknown.
+bool sym_module_function(struct sym_module *m, uint64_t file_offset, uint64_t *ret_start, uint64_t *ret_size);
+// Bytes of the file at an offset, for looking at instructions; the number read, at most len.
+size_t sym_module_read(struct sym_module *m, uint64_t file_offset, void *out, size_t len);
+
+// Kernel symbols from /proc/kallsyms (or a file of its form, for tests). -ENODATA when all addresses are hidden
+// (kptr_restrict). Look-ups before give "[kernel]+0x…".
+int symbolizer_load_kernel(struct symbolizer *s, const char *path);
+// name of the function at a kernel address ("submit_bio", "xfs_file_write [xfs]" is split: module in ret_module, NULL
+// for the core kernel); NULL when unknown. Owned by the symbolizer until the next load.
+const char *symbolizer_kernel(struct symbolizer *s, uint64_t address, const char **ret_module, uint64_t *ret_start);
+
+// Display name of a mangled or plain symbol: C++ and Rust without parameters and template arguments and hash suffix.
+// Writes at most cap bytes, terminated; returns false when the name was already plain.
+bool sym_display_name(const char *mangled, char *out, size_t cap);
+
+#endif
