@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording of this node's block I/O: new, (filters and options), start, poll until the time is up, stop, then the
+// profile of everything from start to stop. What DESIGN calls windows are taken with recorder_window, as often as wanted
+// while it runs. Not thread-safe; needs root (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE).
+#ifndef BLKPROF_AGENT_RECORDER_H
+#define BLKPROF_AGENT_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/devices.h"
+#include "agent/filter.h"
+#include "bpf/record_rec.h"
+#include "common/buf.h"
+#include "common/error.h"
+
+enum backend {
+	BACKEND_AUTO,
+	BACKEND_FENTRY,
+	BACKEND_KPROBE,
+	BACKEND_TRACEPOINT,
+	BACKENDS
+};
+
+enum label_set {
+	LABELS_ALL,
+	LABELS_FEW, // device, op, service, latency
+	LABELS_NONE
+};
+
+struct recorder_options {
+	enum backend backend;
+	uint32_t rate;	 // stacks per second and CPU, about; 0 = every bio
+	uint32_t cpu_hz; // 0 = no CPU samples
+	bool kernel_stacks;
+	enum label_set labels;
+	const char *root; // labels shown as frames under the process, comma-separated, or NULL
+	const char *node; // name in the profile; NULL = host name
+	struct filter filter;
+	bool follow;	    // only the process `command` and its descendants
+	pid_t command;
+};
+
+struct recorder;
+
+// Opens, configures and loads, tries the backends by really attaching (nothing is counted yet). -EPERM, -ENOSYS,
+// -EOPNOTSUPP with a message that says what this kernel refuses and what to do.
+int recorder_new(const struct recorder_options *options, struct recorder **ret, struct error *e);
+void recorder_free(struct recorder *r); // detaches everything; NULL and half-built objects too
+const char *recorder_backend(const struct recorder *r); // "tracepoint"
+// Why a better backend is not used: one line, or "".
+const char *recorder_backend_reason(const struct recorder *r);
+
+int recorder_start(struct recorder *r, struct error *e);
+// Takes in what has arrived; waits at most timeout_ms. Call it at least every 100 ms. -EINTR after a signal.
+int recorder_poll(struct recorder *r, int timeout_ms);
+// Ends counting, drains, charges what is in flight to a leaf [in flight].
+int recorder_stop(struct recorder *r, struct error *e);
+
+// Exact totals since the start (or of the last window), for progress lines: sums over devices.
+struct recorder_totals {
+	uint64_t ops[OP_CLASSES], bytes[OP_CLASSES];
+	uint64_t own_ops;	   // blkprof's own I/O, kept out
+	uint64_t second_level_ops; // of devices below a stacked one, kept out
+	uint64_t samples;	   // stacks taken
+	uint64_t filtered_ops;	   // bios that no filter matched; counted only while there is a filter
+	double time_ns;		   // estimated I/O time, after stop
+	uint64_t duration_ns;
+};
+void recorder_get_totals(struct recorder *r, struct recorder_totals *ret);
+uint64_t recorder_loss(struct recorder *r, enum loss_cause cause);
+const char *loss_name(enum loss_cause cause);	    // "ring_full"
+const char *loss_explanation(enum loss_cause cause); // one line for people
+
+// The profile of what was recorded, gzipped, and a report for a terminal: totals, devices, the `top` heaviest stacks,
+// losses; or why the profile is empty. After stop.
+int recorder_profile(struct recorder *r, struct buf *ret_gz, struct error *e);
+int recorder_report(struct recorder *r, unsigned top, struct buf *ret_text);
+// Ends a window and begins the next without a gap: the gzipped profile of the window that ended. While running.
+int recorder_window(struct recorder *r, struct buf *ret_gz, struct error *e);
+
+// What doctor asks: tries one backend by loading and attaching it, and says in the kernel's own words why not.
+int recorder_try_backend(enum backend backend, struct error *e);
+const char *backend_name(enum backend b);
+int backend_parse(const char *text, enum backend *ret); // -EINVAL
+
+#endif
