@@ -82,16 +82,18 @@ static int explain(struct error *e, int code, const char *path)
 	}
 }
 
-static int write_all(int fd, const char *data, size_t len)
+int file_write_fd(int fd, const void *data, size_t len)
 {
+	const char *from = data;
+
 	while (len) {
-		ssize_t n = write(fd, data, len);
+		ssize_t n = write(fd, from, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		data += n;
+		from += n;
 		len -= (size_t)n;
 	}
 	return 0;
@@ -103,7 +105,7 @@ static int write_direct(const char *path, const void *data, size_t len)
 
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, data, len);
+	err = file_write_fd(fd, data, len);
 	if (close(fd) && !err)
 		err = -errno;
 	return err;
@@ -163,7 +165,7 @@ int file_write_atomic(const char *path, const void *data, size_t len, struct err
 	fd = open_temporary(target, temporary, sizeof(temporary));
 	if (fd < 0)
 		return explain(e, fd, path);
-	err = write_all(fd, data, len);
+	err = file_write_fd(fd, data, len);
 	if (!err && fchmod(fd, 0666 & ~mask))
 		err = -errno;
 	if (!err && fsync(fd))

@@ -17,6 +17,8 @@ int file_read_line(const char *path, char *out, size_t cap);
 // Writes data to PATH: a temporary file beside it, synced, renamed over it, folder synced. A device, a pipe or
 // /dev/stdout is written as it is. On failure PATH is as it was and the message says what to do.
 int file_write_atomic(const char *path, const void *data, size_t len, struct error *e);
+// Writes all of it to a descriptor, in as many parts as that takes.
+int file_write_fd(int fd, const void *data, size_t len);
 // Says at once whether file_write_atomic would be able to create its file there.
 int file_check_writable(const char *path, struct error *e);
 

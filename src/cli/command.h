@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of the program. A command is one `const struct command command_NAME` (options.h) in a file of its own,
+// named here and in the list in commands.c, with its prose in docs/man/blkprof-NAME.1.in.
+#ifndef BLKPROF_CLI_COMMAND_H
+#define BLKPROF_CLI_COMMAND_H
+
+#include "cli/options.h"
+
+enum {
+	STATUS_DONE = 0,
+	STATUS_FAILED = 1, // with one line on standard error: what failed, why, what to do
+	STATUS_USAGE = 2,
+};
+
+extern const struct command command_record, command_doctor, command_completion;
+
+// The i-th command, in the order in which they are listed; NULL behind the last one.
+const struct command *command_get(unsigned i);
+const struct command *command_find(const char *name);
+
+// Runs `blkprof argv[1] …`: all there is of main.
+int commands_main(int argc, char **argv);
+
+// Shell completion and manual pages, made of the tables.
+void completion_bash(FILE *to);
+void completion_zsh(FILE *to);
+// The manual page of a command (NULL: of the program): header and synopsis, then `prose`, in which a line "@OPTIONS@"
+// stands for the options and "@COMMANDS@" for the list of commands.
+void man_page(const struct command *c, const char *prose, FILE *to);
+
+// "blkprof NAME: TEXT" on standard error; returns status.
+int command_error(const char *name, int status, const struct error *e);
+
+#endif
