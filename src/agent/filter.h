@@ -33,5 +33,7 @@ struct filter {
 // -EINVAL for what is no pid, op and so on, -ENOENT for what does not exist here; the message says what to do. A cgroup is
 // a path under any cgroup mount, or a name below one ("/system.slice/x.service"), unified first, then v1.
 int filter_resolve(const struct filter_options *options, const struct devices *devices, struct filter *ret, struct error *e);
+// "read", "write_zeroes": the names of enum op_class in filters, labels and reports.
+const char *filter_op_name(unsigned op);
 
 #endif
