@@ -70,7 +70,7 @@ struct hostinfo {
 
 int hostinfo_read(const struct hostinfo_options *options, struct hostinfo *ret);
 
-// Whether the effective set has the capability (CAP_BPF …) or, for CAP_BPF, CAP_PERFMON and CAP_SYSLOG, CAP_SYS_ADMIN
+// Whether the effective set has the capability (CAP_BPF …) or, for CAP_BPF, CAP_PERFMON and CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN
 // that the kernel takes instead. False in a user namespace of its own.
 bool hostinfo_capable(const struct hostinfo *h, unsigned capability);
 // One capability that blkprof uses: its name, what for, and whether it is needed or only makes profiles better.
@@ -84,8 +84,8 @@ const struct hostinfo_need *hostinfo_needs(unsigned *ret_count);
 // "CAP_BPF, CAP_PERFMON": the required ones that are missing, or "". Returns how many.
 unsigned hostinfo_missing(const struct hostinfo *h, char *out, size_t cap);
 
-const char *lockdown_name(enum lockdown l);	      // "none", "integrity", …
-const char *cgroup_layout_name(enum cgroup_layout l); // "cgroup v2", "cgroup v1 and v2 side by side", …
+const char *lockdown_name(enum lockdown l);	      // "unknown", "none", "integrity", "confidentiality"
+const char *cgroup_layout_name(enum cgroup_layout l); // "v2", "v1 with v2 beside it", …
 // A name for a node from outside (host name): out has only letters, digits, '.', '-', '_', and is never empty.
 void hostinfo_node_name(const char *in, char *out, size_t cap);
 
