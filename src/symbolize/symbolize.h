@@ -41,14 +41,21 @@ struct sym_module *symbolizer_missing(struct symbolizer *s, const char *path, de
 // The module of the vDSO, read from this process's own.
 struct sym_module *symbolizer_vdso(struct symbolizer *s);
 
+// Each call of the three above takes a hold on the module that sym_module_put gives back. A module that nobody holds
+// stays known until its memory is needed; one that is never put lives as long as the symbolizer.
+void sym_module_put(struct sym_module *m); // also NULL
+
 const char *sym_module_build_id(const struct sym_module *m); // hexadecimal or NULL
 const char *sym_module_error(const struct sym_module *m);    // NULL when all is well
 // What a mapping that is shown for this module may claim.
 void sym_module_has(const struct sym_module *m, bool *ret_filenames, bool *ret_lines, bool *ret_inlines);
 
 // The lines of the code at a file offset, innermost inlined call first, the containing function last; at least one,
-// at most SYM_LINES_MAX. Where there is no symbol: "libfoo+0x1a2b" (library without .so.N; the offset of the function's
-// start where .eh_frame tells it, else of the address). Names are owned by the module. Returns their number.
+// at most SYM_LINES_MAX. Where there is no symbol: "libfoo+0x1a2b" (library without .so.N; the virtual address, as
+// addr2line takes it, of the function's start where .eh_frame tells it, else of the code; a missing or broken file's:
+// the file offset). A PLT stub is "read@plt". Names are owned by the module and stay while somebody holds it. Returns
+// their number. Lines and inlined calls come from libdw, which is not made for hostile files: they are read only from
+// files below the host's root that root or this user owns and nobody else may write.
 unsigned sym_module_lookup(struct sym_module *m, uint64_t file_offset, struct sym_line lines[SYM_LINES_MAX]);
 // Start and size of the function that holds the file offset (as file offsets); false when unknown.
 bool sym_module_function(struct sym_module *m, uint64_t file_offset, uint64_t *ret_start, uint64_t *ret_size);
@@ -63,7 +70,12 @@ int symbolizer_load_kernel(struct symbolizer *s, const char *path);
 const char *symbolizer_kernel(struct symbolizer *s, uint64_t address, const char **ret_module, uint64_t *ret_start);
 
 // Display name of a mangled or plain symbol: C++ and Rust without parameters and template arguments and hash suffix.
-// Writes at most cap bytes, terminated; returns false when the name was already plain.
+// Writes at most cap bytes, terminated, valid UTF-8; returns false when the name was already plain. What compilers append
+// to copies (".isra.0", ".constprop.0", ".part.0", ".cold", ".llvm.123") is stripped too.
 bool sym_display_name(const char *mangled, char *out, size_t cap);
+// The same for a method as perf maps write it: "org.x.A.readBytes" of "void org.x.A.readBytes(byte[], int)" or
+// "Lorg/x/A;::readBytes"; numbers of generated classes ($$Lambda$14/0x…, $Proxy12) stripped, since they differ from run
+// to run. Returns false when the name was already so.
+bool sym_java_name(const char *name, char *out, size_t cap);
 
 #endif

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include "common/hash.h"
+#include "symbolize/kernel.h"
+#include "symbolize/module.h"
+#include "symbolize/names.h"
+
+#define MEMORY_DEFAULT	 ((size_t)256 << 20)
+#define FILES_MAX	 4096
+#define UNUSED_MAX	 1024 // modules that nobody holds any more, kept in case they come back
+#define KNOWN_MAX	 64   // files remembered for one module
+#define KERNEL_NAMES_MAX 4096
+#define VDSO_MAX	 (256u << 10)
+
+// A file that was seen: on the next time its content is not looked at.
+struct known_file {
+	struct file_id id;
+	struct sym_module *module;
+	UT_hash_handle hh;
+};
+
+// Modules by what they contain: build-id, size and owner. The owner is there so that a container's user cannot lend its
+// names to the files of others by copying a build-id.
+struct content {
+	struct {
+		uint8_t build_id[ELF_BUILD_ID_MAX];
+		uint64_t size;
+		uint64_t uid;
+		uint64_t path; // hash of the name that is shown, so that libc.so.6 of one image does not show as another's
+	} key;
+	struct sym_module *module;
+	UT_hash_handle hh;
+};
+
+struct symbolizer {
+	size_t memory_max, memory;
+	char *debug_root;
+	struct sym_module *modules; // last used first
+	unsigned files, files_max, unused;
+	struct known_file *known;
+	struct content *contents;
+	struct sym_module *vdso;
+	struct kernel_symbols *kernel;
+	struct names kernel_names; // of addresses without a symbol
+};
+
+struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
+{
+	struct symbolizer *s = calloc(1, sizeof(*s));
+	struct rlimit limit = { .rlim_cur = 1024 };
+
+	if (!s)
+		return NULL;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	s->files_max = limit.rlim_cur / 4 < FILES_MAX ? (unsigned)(limit.rlim_cur / 4) : FILES_MAX;
+	s->memory_max = options && options->memory ? options->memory : MEMORY_DEFAULT;
+	s->debug_root = strdup(options && options->debug_root ? options->debug_root : "/usr/lib/debug");
+	if (!s->debug_root) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void forget(struct symbolizer *s, struct sym_module *m)
+{
+	struct known_file *k, *next_known;
+	struct content *c, *next_content;
+
+	HASH_ITER(hh, s->known, k, next_known)
+	{
+		if (k->module != m)
+			continue;
+		HASH_DEL(s->known, k);
+		free(k);
+	}
+	HASH_ITER(hh, s->contents, c, next_content)
+	{
+		if (c->module != m)
+			continue;
+		HASH_DEL(s->contents, c);
+		free(c);
+	}
+}
+
+static void remove_module(struct symbolizer *s, struct sym_module *m)
+{
+	forget(s, m);
+	DL_DELETE(s->modules, m);
+	s->memory -= m->counted;
+	s->files -= module_files(m);
+	if (!m->refs)
+		s->unused--;
+	if (s->vdso == m)
+		s->vdso = NULL;
+	module_free(m);
+}
+
+void symbolizer_free(struct symbolizer *s)
+{
+	if (!s)
+		return;
+	while (s->modules)
+		remove_module(s, s->modules);
+	kernel_symbols_free(s->kernel);
+	names_free(&s->kernel_names);
+	free(s->debug_root);
+	free(s);
+}
+
+size_t symbolizer_table_max(const struct symbolizer *s)
+{
+	return s->memory_max / 2;
+}
+
+const char *symbolizer_debug_root(const struct symbolizer *s)
+{
+	return s->debug_root;
+}
+
+static void count(struct symbolizer *s, struct sym_module *m)
+{
+	size_t now = module_memory(m);
+
+	s->memory += now - m->counted;
+	m->counted = now;
+}
+
+static void drop(struct symbolizer *s, struct sym_module *m)
+{
+	unsigned files = module_files(m);
+
+	module_drop(m);
+	s->files -= files - module_files(m);
+	count(s, m);
+}
+
+// Least used first: modules nobody holds go whole, of the others what can be read again.
+static void keep_memory(struct symbolizer *s, struct sym_module *current)
+{
+	struct sym_module *m, *before;
+
+	for (m = s->modules ? s->modules->prev : NULL; m && (s->memory > s->memory_max || s->unused > UNUSED_MAX); m = before) {
+		before = m == s->modules ? NULL : m->prev;
+		if (m == current)
+			continue;
+		if (!m->refs)
+			remove_module(s, m);
+		else if (s->memory > s->memory_max && m->loaded)
+			drop(s, m);
+	}
+}
+
+static void keep_files(struct symbolizer *s, struct sym_module *current)
+{
+	struct sym_module *m, *before;
+
+	for (m = s->modules ? s->modules->prev : NULL; m && s->files > s->files_max; m = before) {
+		before = m == s->modules ? NULL : m->prev;
+		if (m == current)
+			continue;
+		s->files -= module_files(m);
+		module_close_files(m);
+	}
+}
+
+void symbolizer_touch(struct symbolizer *s, struct sym_module *m)
+{
+	// What the module opens from here on is counted when it settles.
+	s->files -= module_files(m);
+	if (s->modules != m) {
+		DL_DELETE(s->modules, m);
+		DL_PREPEND(s->modules, m);
+	}
+}
+
+void symbolizer_settle(struct symbolizer *s, struct sym_module *m)
+{
+	s->files += module_files(m);
+	count(s, m);
+	keep_memory(s, m);
+	keep_files(s, m);
+}
+
+static struct sym_module *take(struct symbolizer *s, struct sym_module *m)
+{
+	if (!m->refs++)
+		s->unused--;
+	return m;
+}
+
+void sym_module_put(struct sym_module *m)
+{
+	if (m && m->refs && !--m->refs)
+		m->owner->unused++;
+}
+
+static void insert(struct symbolizer *s, struct sym_module *m)
+{
+	m->owner = s;
+	m->refs = 1;
+	DL_PREPEND(s->modules, m);
+	symbolizer_settle(s, m);
+}
+
+static struct sym_module *find_known(struct symbolizer *s, const struct file_id *id)
+{
+	struct known_file *k;
+
+	HASH_FIND(hh, s->known, id, sizeof(*id), k);
+	return k ? k->module : NULL;
+}
+
+static void remember(struct symbolizer *s, const struct file_id *id, struct sym_module *m)
+{
+	struct known_file *k;
+
+	if (m->known >= KNOWN_MAX)
+		return;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return;
+	k->id = *id;
+	k->module = m;
+	HASH_ADD(hh, s->known, id, sizeof(k->id), k);
+	if (!k->hh.tbl)
+		free(k);
+	else
+		m->known++;
+}
+
+static void content_key(struct content *c, const struct sym_module *m, const struct stat *st)
+{
+	memset(c, 0, sizeof(*c));
+	memcpy(c->key.build_id, m->elf.build_id, m->elf.build_id_len);
+	c->key.size = (uint64_t)st->st_size;
+	c->key.uid = st->st_uid;
+	c->key.path = hash_bytes(m->stem, strlen(m->stem), 0);
+}
+
+static struct sym_module *find_content(struct symbolizer *s, const struct sym_module *m, const struct stat *st)
+{
+	struct content probe, *c;
+
+	content_key(&probe, m, st);
+	HASH_FIND(hh, s->contents, &probe.key, sizeof(probe.key), c);
+	return c ? c->module : NULL;
+}
+
+static void remember_content(struct symbolizer *s, struct sym_module *m, const struct stat *st)
+{
+	struct content *c = malloc(sizeof(*c));
+
+	if (!c)
+		return;
+	content_key(c, m, st);
+	c->module = m;
+	HASH_ADD(hh, s->contents, key, sizeof(c->key), c);
+	if (!c->hh.tbl)
+		free(c);
+}
+
+static void open_module(struct sym_module *m, int fd)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (own < 0) {
+		error_set(&m->error, -errno, "cannot keep the file open: %s", strerror(errno));
+		return;
+	}
+	m->elf_ok = !elf_file_open(&m->elf, own, &m->error);
+	for (unsigned i = 0; i < m->elf.build_id_len; i++)
+		snprintf(m->build_id + 2 * i, 3, "%02x", m->elf.build_id[i]);
+}
+
+struct sym_module *symbolizer_module(struct symbolizer *s, int fd, const char *path, const char *root)
+{
+	struct sym_module *m, *same;
+	struct file_id id;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return symbolizer_missing(s, path, 0, 0);
+	id = file_id_of(&st);
+	m = find_known(s, &id);
+	if (m)
+		return take(s, m);
+	m = module_new(path, root);
+	if (!m)
+		return NULL;
+	m->id = id;
+	m->trusted = file_trusted(&st, root);
+	open_module(m, fd);
+	same = m->build_id[0] ? find_content(s, m, &st) : NULL;
+	if (same) {
+		remember(s, &id, same);
+		module_free(m);
+		return take(s, same);
+	}
+	insert(s, m);
+	remember(s, &id, m);
+	if (m->build_id[0])
+		remember_content(s, m, &st);
+	return m;
+}
+
+struct sym_module *symbolizer_missing(struct symbolizer *s, const char *path, dev_t dev, ino_t inode)
+{
+	// A size that no file has keeps it apart from the same file when it can be opened.
+	struct file_id id = { .device = dev, .inode = inode, .size = UINT64_MAX };
+	struct sym_module *m;
+
+	id.modified = (int64_t)hash_bytes(path, strlen(path), 0);
+	m = find_known(s, &id);
+	if (m)
+		return take(s, m);
+	m = module_new(path, NULL);
+	if (!m)
+		return NULL;
+	m->id = id;
+	error_set(&m->error, -ENOENT, "the file was gone before it could be opened");
+	insert(s, m);
+	remember(s, &id, m);
+	return m;
+}
+
+// The range of a mapping of this process by its name.
+static bool own_mapping(const char *name, uintptr_t *ret_start, size_t *ret_len)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool found = false;
+
+	if (!maps)
+		return false;
+	while (!found && fgets(line, sizeof(line), maps)) {
+		unsigned long start, end;
+
+		found = strstr(line, name) && sscanf(line, "%lx-%lx", &start, &end) == 2 && end > start;
+		if (found) {
+			*ret_start = start;
+			*ret_len = end - start;
+		}
+	}
+	fclose(maps);
+	return found;
+}
+
+static void open_vdso(struct sym_module *m)
+{
+	uintptr_t start;
+	size_t len;
+	uint8_t *image;
+
+	if (!own_mapping("[vdso]", &start, &len) || len > VDSO_MAX || !(image = malloc(len))) {
+		error_set(&m->error, -ENOENT, "this process has no vDSO");
+		return;
+	}
+	memcpy(image, (const void *)start, len);
+	m->elf_ok = !elf_file_open_image(&m->elf, image, len, &m->error);
+	for (unsigned i = 0; i < m->elf.build_id_len; i++)
+		snprintf(m->build_id + 2 * i, 3, "%02x", m->elf.build_id[i]);
+}
+
+struct sym_module *symbolizer_vdso(struct symbolizer *s)
+{
+	if (s->vdso)
+		return take(s, s->vdso);
+	s->vdso = module_new("[vdso]", NULL);
+	if (!s->vdso)
+		return NULL;
+	open_vdso(s->vdso);
+	insert(s, s->vdso);
+	return s->vdso;
+}
+
+int symbolizer_load_kernel(struct symbolizer *s, const char *path)
+{
+	struct kernel_symbols *kernel;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	err = kernel_symbols_load(fd, &kernel);
+	close(fd);
+	if (err)
+		return err;
+	kernel_symbols_free(s->kernel);
+	s->kernel = kernel;
+	return 0;
+}
+
+const char *symbolizer_kernel(struct symbolizer *s, uint64_t address, const char **ret_module, uint64_t *ret_start)
+{
+	const struct sym_name *name;
+	char text[48];
+
+	if (s->kernel)
+		return kernel_symbols_find(s->kernel, address, ret_module, ret_start);
+	if (ret_module)
+		*ret_module = NULL;
+	if (ret_start)
+		*ret_start = address;
+	// The low half: enough to tell functions apart, and it does not publish where the kernel was loaded.
+	if (s->kernel_names.count >= KERNEL_NAMES_MAX)
+		return "[kernel]";
+	snprintf(text, sizeof(text), "[kernel]+0x%x", (unsigned)address & 0xfffffff);
+	name = names_text(&s->kernel_names, text);
+	return name ? name->display : "[kernel]";
+}
