@@ -25,18 +25,22 @@ struct procs_options {
 struct procs_stats {
 	uint64_t lost_events;	// perf ring overran
 	uint64_t evicted;	// processes dropped for the budget
+	uint64_t refused_mappings; // not kept for the budget
 	uint64_t missing_files; // mapped files that could not be opened
-	uint64_t known;		// processes now
+	uint64_t known;		// processes now, one for each exec
+	uint64_t bytes;		// of the budget in use
 };
 
 struct proc_map {
 	uint64_t start, limit; // addresses
 	uint64_t offset;       // of start in the file
-	const char *path;      // as the kernel names it, "[vdso]", "" or "//anon" for JIT code; owned by the process
-	struct sym_module *module; // NULL for anonymous memory; opened on the first look-up
+	const char *path;      // as the kernel names it without " (deleted)", not always UTF-8; "[vdso]", "//anon" for JIT
+			       // code; owned by the process
+	struct sym_module *module; // NULL for generated code and other anonymous memory; opened on the first look-up
 };
 
-// An error here (no perf_event_open) leaves the snapshot and /proc on demand: the caller goes on and says so.
+// Without perf_event_open there is the snapshot, and /proc on demand: e->text then says so (empty when all is well), and
+// the caller goes on. NULL only without memory.
 struct procs *procs_new(const struct procs_options *options, struct error *e);
 void procs_free(struct procs *p);
 // Takes in what the perf rings hold. Call every 100 ms or so, and once more before a profile is made.
@@ -44,14 +48,15 @@ int procs_poll(struct procs *p);
 // Opens files of processes that have just appeared while they still run, so that short-lived ones are named: called with
 // each pid that is seen doing I/O. Cheap when the process is known already.
 void procs_touch(struct procs *p, pid_t pid, uint64_t time_ns);
-// The process that had this pid at that time (its address space: exec starts another), or NULL.
+// The process that had this pid at that time (its address space: exec starts another), or NULL. It, and the modules of
+// its mappings, are valid until the next procs_poll, procs_touch or procs_forget.
 struct proc *procs_find(struct procs *p, pid_t pid, uint64_t time_ns);
 void procs_stats(const struct procs *p, struct procs_stats *ret);
 // Drops processes that ended before time_ns.
 void procs_forget(struct procs *p, uint64_t time_ns);
 
 const char *proc_name(const struct proc *p);	// the process's name: comm of its main thread; valid UTF-8
-const char *proc_exe(const struct proc *p);	// path of the executable, or ""
+const char *proc_exe(const struct proc *p);	// path of the executable as the kernel names it, or ""
 const char *proc_service(const struct proc *p);	// container or unit or process name (service.h)
 uint64_t proc_cgroup(const struct proc *p);	// id of its cgroup (unified, or the v1 memory controller's), 0 = unknown
 // The executable mapping that held the address at time_ns; false when there is none. Opens its module.
