@@ -60,8 +60,7 @@ static bool there(const char *root, const char *name)
 {
 	char path[HOST_PATH];
 
-	snprintf(path, sizeof(path), "%s/%s", root, name);
-	return !access(path, F_OK);
+	return (size_t)snprintf(path, sizeof(path), "%s/%s", root, name) < sizeof(path) && !access(path, F_OK);
 }
 
 static enum lockdown read_lockdown(const char *sysfs)
@@ -121,7 +120,7 @@ static bool is_initial(const char *proc, const char *name, uint32_t inode)
 }
 
 // Kernels that charge maps to the memory cgroup got this helper in the same release (5.11): asks whether it is there.
-static enum tristate read_memlock_accounting(void)
+static enum answer read_memlock_accounting(void)
 {
 	const struct bpf_insn program[] = {
 		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_ktime_get_coarse_ns },
@@ -131,9 +130,9 @@ static enum tristate read_memlock_accounting(void)
 
 	if (fd >= 0) {
 		close(fd);
-		return TRI_NO;
+		return ANSWER_NO;
 	}
-	return fd == -EINVAL ? TRI_YES : TRI_UNKNOWN;
+	return fd == -EINVAL ? ANSWER_YES : ANSWER_UNKNOWN;
 }
 
 static void read_memlock(struct hostinfo *h)

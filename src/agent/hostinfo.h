@@ -15,10 +15,10 @@ struct hostinfo_options {
 };
 
 // The answer of a question that some kernels and privileges leave open.
-enum tristate {
-	TRI_UNKNOWN,
-	TRI_NO,
-	TRI_YES
+enum answer {
+	ANSWER_UNKNOWN,
+	ANSWER_NO,
+	ANSWER_YES
 };
 
 enum lockdown {
@@ -53,7 +53,7 @@ struct hostinfo {
 	int bpf_jit;		// net.core.bpf_jit_enable; -1 = unknown (a kernel with the JIT always on has no file)
 
 	// Kernels before 5.11 charge BPF maps to RLIMIT_MEMLOCK; later ones to the memory cgroup.
-	enum tristate memlock_accounting; // TRI_YES: maps count against the limit below
+	enum answer memlock_accounting; // ANSWER_YES: maps count against the limit below
 	uint64_t memlock_limit;		  // bytes; UINT64_MAX = unlimited
 
 	uint64_t capabilities;		// CapEff
