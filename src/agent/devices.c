@@ -59,15 +59,34 @@ static void copy_name(char *out, size_t cap, const char *sysfs_name)
 			*p = '/';
 }
 
+static int join(char *out, size_t cap, const char *folder, const char *name)
+{
+	return (size_t)snprintf(out, cap, "%s/%s", folder, name) < cap ? 0 : -ENAMETOOLONG;
+}
+
+static int read_attribute(const char *folder, const char *name, char *line, size_t cap)
+{
+	char path[DEVICE_PATH];
+	int err = join(path, sizeof(path), folder, name);
+
+	line[0] = 0;
+	return err ? err : file_read_line(path, line, cap);
+}
+
+static bool exists(const char *folder, const char *name)
+{
+	char path[DEVICE_PATH];
+
+	return !join(path, sizeof(path), folder, name) && !access(path, F_OK);
+}
+
 // "mq-deadline" of "none [mq-deadline] kyber". Old kernels write just "none"; disks without requests have no file.
 static void read_scheduler(const char *folder, char *out, size_t cap)
 {
-	char path[DEVICE_PATH], line[256], *open_bracket;
+	char line[256], *open_bracket;
 
-	snprintf(path, sizeof(path), "%s/queue/scheduler", folder);
 	snprintf(out, cap, "none");
-	if (file_read_line(path, line, sizeof(line)))
-		return;
+	read_attribute(folder, "queue/scheduler", line, sizeof(line));
 	open_bracket = strchr(line, '[');
 	if (open_bracket)
 		text_sanitize(out, cap, open_bracket + 1, strcspn(open_bracket + 1, "]"));
@@ -75,27 +94,18 @@ static void read_scheduler(const char *folder, char *out, size_t cap)
 
 static void read_mapper(const char *folder, char *out, size_t cap)
 {
-	char path[DEVICE_PATH], line[256];
+	char line[256];
 
-	snprintf(path, sizeof(path), "%s/dm/name", folder);
-	if (!file_read_line(path, line, sizeof(line)))
-		text_sanitize(out, cap, line, strlen(line));
-}
-
-static bool exists(const char *folder, const char *name)
-{
-	char path[DEVICE_PATH];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return !access(path, F_OK);
+	read_attribute(folder, "dm/name", line, sizeof(line));
+	text_sanitize(out, cap, line, strlen(line));
 }
 
 static uint64_t read_sectors(const char *folder)
 {
-	char path[DEVICE_PATH], line[32];
+	char line[32];
 
-	snprintf(path, sizeof(path), "%s/size", folder);
-	return file_read_line(path, line, sizeof(line)) ? 0 : strtoull(line, NULL, 10);
+	read_attribute(folder, "size", line, sizeof(line));
+	return strtoull(line, NULL, 10);
 }
 
 static int add_holders(struct snapshot *s, const char *folder, struct entry *below)
@@ -105,8 +115,7 @@ static int add_holders(struct snapshot *s, const char *folder, struct entry *bel
 	DIR *dir;
 	int err = 0;
 
-	snprintf(path, sizeof(path), "%s/holders", folder);
-	dir = opendir(path);
+	dir = join(path, sizeof(path), folder, "holders") ? NULL : opendir(path);
 	if (!dir)
 		return 0;
 	while (!err && (item = readdir(dir))) {
@@ -128,13 +137,12 @@ static int add_holders(struct snapshot *s, const char *folder, struct entry *bel
 static int add_entry(struct snapshot *s, const char *folder, const char *sysfs_name, const struct device *disk,
 		     struct device *ret)
 {
-	char path[DEVICE_PATH], line[64];
 	struct entry *e;
+	char line[64];
 	uint32_t dev;
 	int err;
 
-	snprintf(path, sizeof(path), "%s/dev", folder);
-	if (file_read_line(path, line, sizeof(line)) || !device_number_parse(line, &dev))
+	if (read_attribute(folder, "dev", line, sizeof(line)) || !device_number_parse(line, &dev))
 		return 0;
 	err = grow((void **)&s->entries, &s->cap_entries, s->n_entries, sizeof(*s->entries), DEVICES_MAX);
 	if (err)
@@ -175,33 +183,34 @@ static int add_partitions(struct snapshot *s, const char *folder, const struct d
 	while (err >= 0 && (item = readdir(dir))) {
 		if (item->d_name[0] == '.' || (item->d_type != DT_DIR && item->d_type != DT_UNKNOWN))
 			continue;
-		if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, item->d_name) >= sizeof(path) - 64)
-			continue;
-		if (exists(path, "partition"))
+		if (!join(path, sizeof(path), folder, item->d_name) && exists(path, "partition"))
 			err = add_entry(s, path, item->d_name, disk, NULL);
 	}
 	closedir(dir);
 	return err < 0 ? err : 0;
 }
 
-// A loop device has no holders link from the disk under its file: the file's own device says it.
-static void add_backing_file(struct snapshot *s, const char *folder, uint32_t dev)
+// A loop device has no holders link from the disk under its file: the mount that the file lies on says it. The file
+// itself is not looked at, since it may be on a network file system that does not answer.
+static int add_backing_file(struct snapshot *s, const char *folder, uint32_t dev)
 {
-	char path[DEVICE_PATH], file[DEVICE_PATH];
+	char file[DEVICE_PATH];
 	struct backing *to;
-	struct stat st;
+	int err;
 
-	snprintf(path, sizeof(path), "%s/loop/backing_file", folder);
-	if (file_read_line(path, file, sizeof(file)) || stat(file, &st))
-		return;
-	if (grow((void **)&s->backings, &s->cap_backings, s->n_backings, sizeof(*s->backings), DEVICES_MAX))
-		return;
+	if (read_attribute(folder, "loop/backing_file", file, sizeof(file)) || file[0] != '/')
+		return 0;
+	err = grow((void **)&s->backings, &s->cap_backings, s->n_backings, sizeof(*s->backings), DEVICES_MAX);
+	if (err)
+		return err;
 	to = &s->backings[s->n_backings];
+	memset(to, 0, sizeof(*to));
 	to->loop = dev;
-	// A block device as backing "file" (losetup /dev/loop1 /dev/vdb) is the lower device itself.
-	to->below = S_ISBLK(st.st_mode) ? KDEV(major(st.st_rdev), minor(st.st_rdev)) : KDEV(major(st.st_dev), minor(st.st_dev));
-	snprintf(to->file, sizeof(to->file), "%s", file);
+	to->file = strdup(file);
+	if (!to->file)
+		return -ENOMEM;
 	s->n_backings++;
+	return 0;
 }
 
 static int add_disk(struct snapshot *s, const char *blocks, const char *sysfs_name)
@@ -210,13 +219,13 @@ static int add_disk(struct snapshot *s, const char *blocks, const char *sysfs_na
 	struct device disk;
 	int err;
 
-	if ((size_t)snprintf(folder, sizeof(folder), "%s/%s", blocks, sysfs_name) >= sizeof(folder) - 64)
+	if (join(folder, sizeof(folder), blocks, sysfs_name))
 		return 0;
 	err = add_entry(s, folder, sysfs_name, NULL, &disk);
 	if (err <= 0)
 		return err;
-	add_backing_file(s, folder, disk.dev);
-	return add_partitions(s, folder, &disk);
+	err = add_backing_file(s, folder, disk.dev);
+	return err ? err : add_partitions(s, folder, &disk);
 }
 
 static int read_disks(struct snapshot *s, const char *sysfs)
@@ -226,7 +235,7 @@ static int read_disks(struct snapshot *s, const char *sysfs)
 	DIR *dir;
 	int err = 0;
 
-	if ((size_t)snprintf(blocks, sizeof(blocks), "%s/block", sysfs) >= sizeof(blocks) - 256)
+	if (join(blocks, sizeof(blocks), sysfs, "block"))
 		return -ENAMETOOLONG;
 	dir = opendir(blocks);
 	if (!dir)
@@ -288,41 +297,42 @@ static int add_mount(const struct mount *m, void *data)
 	return 0;
 }
 
-struct longest {
-	const struct snapshot *snapshot;
-	const char *file;
-	size_t len;
-	uint32_t dev;
-};
-
-static int find_longest(const struct mount *m, void *data)
+// The mount whose point is the longest beginning of each file's path; of several on one point, the last.
+static int match_backings(const struct mount *m, void *data)
 {
-	struct longest *l = data;
+	struct snapshot *s = data;
 	size_t len = strlen(m->point);
 	struct entry *e;
 
-	if (len < l->len || strncmp(m->point, l->file, len) || (len > 1 && l->file[len] != '/'))
-		return 0;
-	e = snapshot_find_mount(l->snapshot, m);
-	l->len = len;
-	l->dev = e ? e->device.dev : 0;
+	for (size_t i = 0; i < s->n_backings; i++) {
+		struct backing *b = &s->backings[i];
+
+		if (b->is_device || len < b->matched || strncmp(m->point, b->file, len) || (len > 1 && b->file[len] != '/'))
+			continue;
+		e = snapshot_find_mount(s, m);
+		b->matched = len;
+		b->below = e ? e->device.dev : 0;
+	}
 	return 0;
 }
 
 static void resolve_backings(struct snapshot *s, const char *mountinfo)
 {
 	for (size_t i = 0; i < s->n_backings; i++) {
-		struct longest l = { .snapshot = s, .file = s->backings[i].file };
+		// losetup takes a block device as well.
+		struct entry *e = snapshot_find_source(s, s->backings[i].file);
 
-		if (snapshot_find(s, s->backings[i].below))
-			continue;
-		mountinfo_each(mountinfo, find_longest, &l);
-		s->backings[i].below = l.dev;
+		s->backings[i].is_device = e;
+		s->backings[i].below = e ? e->device.dev : 0;
 	}
+	if (s->n_backings)
+		mountinfo_each(mountinfo, match_backings, s);
 }
 
 static void snapshot_clear(struct snapshot *s)
 {
+	for (size_t i = 0; i < s->n_backings; i++)
+		free(s->backings[i].file);
 	free(s->entries);
 	free(s->holders);
 	free(s->backings);

@@ -22,9 +22,12 @@ struct holder {
 	char above[32];
 };
 
+// A loop device and what its file lies on.
 struct backing {
-	uint32_t loop, below; // below 0: unknown
-	char file[DEVICE_PATH];
+	uint32_t loop, below; // below 0: no block device that is known
+	char *file;	      // owned; the kernel adds " (deleted)" where it is
+	size_t matched;
+	bool is_device;
 };
 
 struct snapshot {

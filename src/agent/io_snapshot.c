@@ -6,11 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "agent/devices.h"
 #include "agent/mountinfo.h"
 #include "common/file.h"
 #include "common/text.h"
@@ -19,7 +16,7 @@
 #define FILES_OF_PROCESS 256 // open files of a process that are looked at
 
 struct unseen_mount {
-	uint32_t dev;
+	uint32_t id;
 	enum unseen kind;
 	unsigned open;
 	char type[32], point[64];
@@ -65,65 +62,12 @@ static int add_mount(const struct mount *m, void *data)
 	if (kind < 0 || all->n == UNSEEN_MOUNTS)
 		return 0;
 	to = &all->mount[all->n++];
-	to->dev = m->dev;
+	to->id = m->id;
 	to->kind = (enum unseen)kind;
 	to->open = 0;
 	text_sanitize(to->type, sizeof(to->type), m->type, strlen(m->type));
 	text_sanitize(to->point, sizeof(to->point), m->point, strlen(m->point));
 	return 0;
-}
-
-static void count_file(struct unseen_mounts *all, const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return;
-	for (unsigned i = 0; i < all->n; i++) {
-		if (all->mount[i].dev != KDEV(major(st.st_dev), minor(st.st_dev)))
-			continue;
-		all->mount[i].open++;
-		return;
-	}
-}
-
-// The files that a process has open, and its working folder. A file of a network file system whose server is gone would
-// block stat for ever: only what the mounts at hand already answer for is asked, by the kernel's cached attributes.
-static void count_files(struct unseen_mounts *all, const char *proc, pid_t pid)
-{
-	char path[512];
-	struct dirent *item;
-	unsigned n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "%.200s/%d/cwd", proc, (int)pid);
-	count_file(all, path);
-	snprintf(path, sizeof(path), "%.200s/%d/fd", proc, (int)pid);
-	dir = opendir(path);
-	while (dir && n++ < FILES_OF_PROCESS && (item = readdir(dir))) {
-		if (item->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "%.200s/%d/fd/%.20s", proc, (int)pid, item->d_name);
-		count_file(all, path);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-static void sum_up(const struct unseen_mounts *all, struct unseen_fs *ret)
-{
-	unsigned most[UNSEEN_KINDS] = { 0 };
-
-	for (unsigned i = 0; i < all->n; i++) {
-		const struct unseen_mount *m = &all->mount[i];
-
-		if (!ret->mounts[m->kind]++ || m->open > most[m->kind]) {
-			most[m->kind] = m->open;
-			memcpy(ret->type[m->kind], m->type, sizeof(m->type));
-			memcpy(ret->point[m->kind], m->point, sizeof(m->point));
-		}
-		ret->open[m->kind] += m->open;
-	}
 }
 
 static bool read_field(const char *text, const char *name, uint64_t *ret)
@@ -137,6 +81,57 @@ static bool read_field(const char *text, const char *name, uint64_t *ret)
 		return true;
 	}
 	return false;
+}
+
+static void count_file(struct unseen_mounts *all, const char *fdinfo)
+{
+	struct buf b = { 0 };
+	uint64_t id;
+
+	if (!file_read(fdinfo, 65536, &b) && read_field((char *)b.data, "mnt_id", &id)) {
+		for (unsigned i = 0; i < all->n; i++) {
+			if (all->mount[i].id != id)
+				continue;
+			all->mount[i].open++;
+			break;
+		}
+	}
+	buf_free(&b);
+}
+
+// Which mounts the open files of a process are on. Asks the kernel for the mount's number and not the file for its
+// device: a network file system whose server is gone would not answer.
+static void count_files(struct unseen_mounts *all, const char *proc, pid_t pid)
+{
+	char path[512];
+	struct dirent *item;
+	unsigned n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%.200s/%d/fdinfo", proc, (int)pid);
+	dir = opendir(path);
+	while (dir && n++ < FILES_OF_PROCESS && (item = readdir(dir))) {
+		if (item->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%.200s/%d/fdinfo/%.20s", proc, (int)pid, item->d_name);
+		count_file(all, path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void sum_up(const struct unseen_mounts *all, struct unseen_fs *ret)
+{
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct unseen_mount *m = &all->mount[i];
+
+		if (!ret->mounts[m->kind]++ || m->open > ret->most[m->kind]) {
+			ret->most[m->kind] = m->open;
+			memcpy(ret->type[m->kind], m->type, sizeof(m->type));
+			memcpy(ret->point[m->kind], m->point, sizeof(m->point));
+		}
+		ret->open[m->kind] += m->open;
+	}
 }
 
 static void read_vmstat(const char *proc, struct io_snapshot *s)
@@ -203,13 +198,27 @@ static int by_pid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+// Mounts as the process sees them: those of a container are not in our table.
+static void read_mounts(const char *proc, pid_t pid, struct io_snapshot *s, struct unseen_mounts *mounts)
+{
+	char path[512], who[16] = "self";
+
+	mounts->n = 0;
+	if (pid)
+		snprintf(who, sizeof(who), "%d", (int)pid);
+	snprintf(path, sizeof(path), "%.200s/%s/mountinfo", proc, who);
+	mountinfo_each(path, add_mount, mounts);
+	if (pid)
+		count_files(mounts, proc, pid);
+	sum_up(mounts, &s->unseen);
+}
+
 struct io_snapshot *io_snapshot_new(const struct io_snapshot_options *options)
 {
 	const char *proc = options && options->proc ? options->proc : "/proc";
 	unsigned n_pid = options ? options->n_pid : 0;
 	struct io_snapshot *s = calloc(1, sizeof(*s));
 	struct unseen_mounts *mounts = calloc(1, sizeof(*mounts));
-	char path[512];
 
 	if (s)
 		s->process = calloc(n_pid && n_pid < IO_PROCESSES ? n_pid : IO_PROCESSES, sizeof(*s->process));
@@ -218,18 +227,17 @@ struct io_snapshot *io_snapshot_new(const struct io_snapshot_options *options)
 		free(mounts);
 		return NULL;
 	}
-	snprintf(path, sizeof(path), "%.200s/self/mountinfo", proc);
-	mountinfo_each(path, add_mount, mounts);
 	read_vmstat(proc, s);
-	if (!n_pid)
+	if (!n_pid) {
+		read_mounts(proc, 0, s, mounts);
 		read_all(proc, s);
+	}
 	for (unsigned i = 0; i < n_pid && i < IO_PROCESSES; i++) {
 		read_process(proc, options->pid[i], s);
-		count_files(mounts, proc, options->pid[i]);
+		read_mounts(proc, options->pid[i], s, mounts);
 	}
 	if (s->n)
 		qsort(s->process, s->n, sizeof(*s->process), by_pid);
-	sum_up(mounts, &s->unseen);
 	free(mounts);
 	return s;
 }

@@ -20,6 +20,7 @@ enum unseen {
 struct unseen_fs {
 	unsigned mounts[UNSEEN_KINDS];	    // how many there are
 	unsigned open[UNSEEN_KINDS];	    // files that the processes have open there; looked at only of named processes
+	unsigned most[UNSEEN_KINDS];	    // of these on one mount
 	char type[UNSEEN_KINDS][32];	    // of the one that is used most, else of the first
 	char point[UNSEEN_KINDS][64];
 };

@@ -58,6 +58,7 @@ static bool device_number(const char *text, uint32_t *ret)
 bool mountinfo_line(char *line, struct mount *ret)
 {
 	char *save = NULL, *field[6], *type, *source, *super, *p;
+	const char *end;
 	struct mount m;
 
 	// id parent major:minor root point options [optional…] - type source super
@@ -70,7 +71,7 @@ bool mountinfo_line(char *line, struct mount *ret)
 		;
 	type = p ? strtok_r(NULL, " ", &save) : NULL;
 	source = type ? strtok_r(NULL, " ", &save) : NULL;
-	if (!source || !device_number(field[2], &m.dev))
+	if (!source || !number(field[0], 0, UINT32_MAX, &end, &m.id) || !device_number(field[2], &m.dev))
 		return false;
 	super = strtok_r(NULL, " ", &save);
 	// An empty source leaves two spaces: what was taken for it are the options.

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct mount {
+	uint32_t id;	     // of this mount, as /proc/PID/fdinfo has it
 	uint32_t dev;	     // KDEV; major 0 for file systems without one device (btrfs, tmpfs, nfs)
 	const char *root;    // the folder of the file system that is mounted ("/", or that of a bind mount)
 	const char *point;   // where
