@@ -19,7 +19,7 @@ function(blkprof_bpf_object name)
   add_custom_command(OUTPUT ${object}
     COMMAND ${BPF_CLANG} -g -O2 -target bpf -mcpu=v2 -D__TARGET_ARCH_${BPF_TARGET_ARCH} -Wall -Wno-unused-function
       -Wno-missing-declarations -fno-stack-protector
-      -I${CMAKE_SOURCE_DIR}/src -MMD -MT ${object} -MF ${object}.d -c ${source} -o ${object}
+      -I${CMAKE_SOURCE_DIR}/src -isystem /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -MMD -MT ${object} -MF ${object}.d -c ${source} -o ${object}
     COMMAND ${BPF_STRIP} -g ${object}
     DEPENDS ${source} DEPFILE ${object}.d
     COMMENT "BPF ${name}" VERBATIM)

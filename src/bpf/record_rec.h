@@ -44,7 +44,170 @@ enum loss_cause {
 	LOSS_PROC_EVENTS = 14,	     /* process events lost in the perf rings */
 	LOSS_PROC_EVICTED = 15,	     /* processes dropped for the memory budget */
 	LOSS_FILES_MISSING = 16,     /* mapped files that could not be opened for their symbols */
-	LOSS_CAUSES = 17,
+	LOSS_ROWS_FULL = 17,	     /* bios whose stack was folded away because there are too many different ones */
+	LOSS_CAUSES = 18,
 };
+
+#define RECORD_SLOTS 256	   /* devices with counters of their own; the last one takes what finds no slot */
+#define RECORD_FILTER_BITS 14	   /* counters of the filter of bios in flight */
+#define RECORD_FRAMES 128	   /* of a user stack and of a kernel stack */
+#define RECORD_CALLERS 2	   /* callers recovered from the top of the user stack */
+#define RECORD_COMM 16
+#define RECORD_CGROUPS 64
+#define RECORD_WEIGHT_ONE 256	   /* a weight of 1: weights are 1/p in 24.8 fixed point */
+
+/* Set before loading. */
+struct record_config {
+	u32 self;	     /* our own process id: its bios are kept out */
+	u32 flush_seq;	     /* mask of RQF_FLUSH_SEQ in rq_flags */
+	u32 ops;	     /* mask of 1 << op_class that is wanted; 0 = all */
+	s32 cgroup_subsys;   /* index of the v1 controller that names a task's cgroup, -1 = unified */
+	u8 bio_list_valid;   /* current->bio_list at block_bio_queue means: below a stacked device */
+	u8 kernel_stacks;
+	u8 by_pid, by_comm, by_cgroup, by_device; /* filters that are set */
+	u8 follow;	     /* by_pid follows forks */
+	u8 pad;
+	u32 cpu_period_ns;
+	u32 n_cgroups;
+	struct {
+		u64 id;
+		s32 subsys; /* -1 = unified */
+		u32 pad;
+	} cgroups[RECORD_CGROUPS];
+};
+
+/* One counter of the filter: entries put into the map of bios in flight and taken out, for addresses with this hash.
+ * Equal numbers mean that the map cannot hold the address. Two counters that only grow, so that user space can tell a
+ * moment of rest from an insert and a delete that cancel, and give back what the LRU map evicted in silence. */
+struct filter_counter {
+	u32 in, out;
+};
+
+/* Mapped by user space while it runs. */
+struct record_state {
+	u32 active;
+	u32 window; /* number of the window that submissions belong to */
+	u64 jiffies; /* left by read_jiffies */
+	u32 target;  /* samples per tick and stratum; 0 = every bio */
+	u32 pad;
+	struct filter_counter filter[1 << RECORD_FILTER_BITS];
+	u64 slot_cache[RECORD_SLOTS]; /* device number << 32 | slot, by the low bits of the number; 0 = empty */
+	u8 slot_flags[RECORD_SLOTS];
+};
+
+enum slot_flag {
+	SLOT_EXCLUDED = 1, /* the device filter keeps it out */
+	SLOT_LOWER = 2,	   /* something is stacked on it */
+};
+
+/* Who owns a slot; written once. */
+struct slot_info {
+	u32 dev;  /* as submitted: the partition where there is one, kernel's numbering */
+	u32 disk; /* major << 20 | first minor of the whole disk */
+	char name[32];
+};
+
+struct op_counter {
+	u64 ops, bytes;
+};
+
+/* One sampling stratum: bios of one CPU, device and {read, write, other}. See sampler.h. */
+struct stratum {
+	u64 tick;
+	u32 gap;    /* bios until the next sample, from 1 */
+	u32 count;  /* bios in this tick */
+	u32 taken;  /* samples in this tick */
+	u32 weight; /* 1/p, 24.8 fixed point */
+};
+
+enum stratum_class {
+	STRATUM_READ,
+	STRATUM_WRITE,
+	STRATUM_OTHER,
+	STRATA,
+};
+
+/* Per CPU and slot. The bank is the window's lowest bit: user space reads a bank after its window has ended. */
+struct slot_counters {
+	struct stratum strata[STRATA];
+	struct op_counter exact[2][OP_CLASSES];
+};
+
+/* Per CPU. */
+struct cpu_state {
+	u64 address; /* a pointer stored and loaded again is a number to the verifier */
+	u64 walk_parent; /* of the chained parts that the walk over a request has met */
+	u64 walk_ended;	 /* how many of them */
+	u64 own_ops, second_level_ops, filtered_ops;
+	u64 samples;
+	u64 in, out; /* entries put into and taken out of the map of bios in flight */
+	u64 losses[LOSS_KERNEL];
+};
+
+enum task_kind {
+	TASK_KTHREAD = 1,
+	TASK_IO_WORKER = 2, /* io_uring worker or SQPOLL thread: no user stack of its own */
+};
+
+/* A sampled bio between submission and completion. */
+struct in_flight {
+	u64 submit;	      /* ns, CLOCK_MONOTONIC */
+	u64 last;	      /* when its last part so far ended, 0 = none has */
+	u64 end_io, private_; /* what identifies the bio at its address */
+	u64 stack;	      /* hash of its stack record, 0 = none */
+	u64 cgroup;
+	u32 tgid, tid;
+	u32 size;
+	u32 weight;
+	u32 window;
+	u32 slot;
+	u8 op;
+	u8 kind;
+	u8 punt; /* submitted with REQ_CGROUP_PUNT: will come a second time */
+	u8 pad[5];
+	char comm[RECORD_COMM];
+};
+
+enum record_type {
+	RECORD_BIO = 1,	  /* struct bio_rec */
+	RECORD_STACK = 2, /* struct stack_rec, cut behind its frames */
+	RECORD_CPU = 3,	  /* struct bio_rec: submit = end = time, weight = 1 */
+};
+
+enum bio_end {
+	END_COMPLETED = 0,
+	END_AGAIN = 1,	/* BLK_STS_AGAIN: will be submitted again, counts as nothing */
+	END_REUSED = 2, /* its address was submitted again: ended at `last`, or is lost when that is 0 */
+};
+
+struct bio_rec {
+	u32 type;
+	u32 end_reason;
+	u64 end; /* ns */
+	struct in_flight bio;
+};
+
+struct stack_rec {
+	u32 type;
+	u8 n_callers;
+	u8 flags; /* enum stack_flag */
+	u16 pad;
+	u16 n_user, n_kernel;
+	u32 pad2;
+	u64 hash;
+	u64 frames[RECORD_CALLERS + 2 * RECORD_FRAMES]; /* callers, user frames leaf first, kernel frames leaf first */
+};
+
+enum stack_flag {
+	STACK_TRUNCATED_USER = 1,
+	STACK_TRUNCATED_KERNEL = 2,
+	STACK_UNREADABLE = 4,
+};
+
+_Static_assert(sizeof(struct in_flight) == 96, "layout");
+_Static_assert(sizeof(struct bio_rec) == 112, "layout");
+_Static_assert(__builtin_offsetof(struct stack_rec, frames) == 24, "layout");
+_Static_assert(sizeof(struct stratum) == 24, "layout");
+_Static_assert(sizeof(struct slot_counters) == 264, "layout");
 
 #endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/aggregate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+
+#define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)hash_bytes(key, len, 0))
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "agent/rows.h"
+
+// A bio that a cut has charged with its part so far.
+struct carried {
+	uint64_t submit;
+	uint32_t tid, window;
+	UT_hash_handle hh;
+};
+
+struct aggregate {
+	struct rows *current, *ended;
+	struct carried *carried;
+	unsigned max_rows;
+	uint64_t rows_full;
+};
+
+#define CARRIED_KEY (offsetof(struct carried, window) - offsetof(struct carried, submit))
+
+struct aggregate *aggregate_new(unsigned max_rows)
+{
+	struct aggregate *a = calloc(1, sizeof(*a));
+
+	if (a)
+		a->max_rows = max_rows;
+	return a;
+}
+
+void aggregate_free(struct aggregate *a)
+{
+	struct carried *c, *next;
+
+	if (!a)
+		return;
+	HASH_ITER(hh, a->carried, c, next) {
+		HASH_DEL(a->carried, c);
+		free(c);
+	}
+	rows_free(a->current);
+	rows_free(a->ended);
+	free(a);
+}
+
+void aggregate_begin(struct aggregate *a, uint32_t window, uint64_t start)
+{
+	rows_free(a->current);
+	a->current = rows_new(window, start);
+}
+
+uint64_t aggregate_rows_full(const struct aggregate *a)
+{
+	return a->rows_full;
+}
+
+uint64_t latency_class(uint64_t ns)
+{
+	uint64_t base = 1000;
+
+	if (ns < base)
+		return 0;
+	while (base <= UINT64_MAX / 20 && ns >= base * 10)
+		base *= 10;
+	return ns >= base * 5 ? base * 5 : ns >= base * 2 ? base * 2 : base;
+}
+
+uint32_t bytes_class(uint32_t bytes)
+{
+	return bytes ? 1u << (31 - __builtin_clz(bytes)) : 0;
+}
+
+static void key_of(struct row_key *k, const struct in_flight *e, uint16_t disk, uint64_t latency)
+{
+	memset(k, 0, sizeof(*k));
+	k->stack = e->stack;
+	k->cgroup = e->kind & TASK_KTHREAD ? e->cgroup : 0;
+	k->tgid = e->tgid;
+	k->disk = disk;
+	k->op = e->op < OP_CLASSES ? e->op : OP_OTHER;
+	k->kind = e->kind;
+	k->latency = latency_class(latency);
+	k->bytes = bytes_class(e->size);
+	// Bytes behind the terminating NUL may be anything: they must not make two keys of one name.
+	memcpy(k->comm, e->comm, strnlen(e->comm, sizeof(k->comm) - 1));
+}
+
+// Adds one part of a bio to the rows of a window; first: its operation and its bytes too.
+static int charge(struct aggregate *a, struct rows *rows, struct row_key *key, const struct in_flight *e, uint64_t time,
+		  bool first)
+{
+	double weight = (double)e->weight / RECORD_WEIGHT_ONE;
+	bool folded;
+	struct row *row;
+
+	if (!rows)
+		return 0;
+	row = rows_find_or_add(rows, key, a->max_rows, &folded);
+	if (!row)
+		return -ENOMEM;
+	a->rows_full += folded;
+	row->time_ns += weight * (double)time;
+	row->samples += first;
+	row->seen = e->submit;
+	if (first) {
+		row->ops += weight;
+		row->bytes += weight * e->size;
+	}
+	return 0;
+}
+
+static struct carried *find_carried(struct aggregate *a, const struct in_flight *e)
+{
+	struct carried key = { .submit = e->submit, .tid = e->tid }, *c;
+
+	HASH_FIND(hh, a->carried, &key.submit, CARRIED_KEY, c);
+	return c;
+}
+
+static int cpu_record(struct aggregate *a, const struct bio_rec *rec)
+{
+	struct rows *rows = a->ended && rec->bio.window == rows_get_info(a->ended)->window ? a->ended : a->current;
+	struct row_key key;
+	struct row *row;
+	bool folded;
+
+	if (!rows)
+		return 0;
+	key_of(&key, &rec->bio, AGGREGATE_NO_DISK, 0);
+	key.cpu = 1;
+	key.bytes = 0;
+	key.latency = 0;
+	row = rows_find_or_add(rows, &key, a->max_rows, &folded);
+	if (!row)
+		return -ENOMEM;
+	a->rows_full += folded;
+	row->cpu += 1;
+	row->seen = rec->bio.submit;
+	return 0;
+}
+
+// Time of [from, to) that lies in the window.
+static uint64_t part(const struct rows *rows, uint64_t from, uint64_t to)
+{
+	const struct rows_info *w = rows_get_info(rows);
+
+	if (from < w->start)
+		from = w->start;
+	if (w->end && to > w->end)
+		to = w->end;
+	return to > from ? to - from : 0;
+}
+
+int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t disk)
+{
+	const struct in_flight *e = &rec->bio;
+	uint64_t end = rec->end;
+	bool in_ended, carried;
+	struct carried *c;
+	struct row_key key;
+	int err = 0;
+
+	if (rec->type == RECORD_CPU)
+		return cpu_record(a, rec);
+	c = find_carried(a, e);
+	carried = c;
+	if (c) {
+		HASH_DEL(a->carried, c);
+		free(c);
+	}
+	if (rec->end_reason == END_AGAIN && !carried) {
+		// It will be submitted again: neither an operation nor time.
+		struct rows *rows = a->ended && e->window == rows_get_info(a->ended)->window ? a->ended : a->current;
+
+		if (rows)
+			rows_retract(rows, disk, e->op, (double)e->weight / RECORD_WEIGHT_ONE, e->size);
+		return 0;
+	}
+	if (end < e->submit) // its end was never seen
+		end = e->submit;
+	key_of(&key, e, disk, end - e->submit);
+	in_ended = a->ended && e->window <= rows_get_info(a->ended)->window;
+	if (in_ended && !carried)
+		err = charge(a, a->ended, &key, e, part(a->ended, e->submit, end), true);
+	if (!err && a->current && (!in_ended || end > rows_get_info(a->current)->start))
+		err = charge(a, a->current, &key, e, part(a->current, e->submit, end), !in_ended && !carried);
+	return err;
+}
+
+void aggregate_cut(struct aggregate *a, uint64_t end)
+{
+	uint32_t window = rows_get_info(a->current)->window;
+
+	rows_free(a->ended);
+	a->ended = a->current;
+	rows_end(a->ended, end);
+	a->current = rows_new(window + 1, end);
+}
+
+int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t disk)
+{
+	const struct rows_info *w = rows_get_info(a->ended);
+	struct carried *c;
+	struct row_key key;
+	int err;
+
+	if (e->window > w->window)
+		return 0;
+	c = find_carried(a, e);
+	key_of(&key, e, disk, w->end > e->submit ? w->end - e->submit : 0);
+	err = charge(a, a->ended, &key, e, part(a->ended, e->submit, w->end), !c);
+	if (err || c)
+		return err;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->submit = e->submit;
+	c->tid = e->tid;
+	c->window = e->window;
+	HASH_ADD(hh, a->carried, submit, CARRIED_KEY, c);
+	return 0;
+}
+
+int aggregate_in_flight_last(struct aggregate *a, const struct in_flight *e, uint16_t disk, uint64_t now)
+{
+	struct row_key key;
+
+	key_of(&key, e, disk, now > e->submit ? now - e->submit : 0);
+	key.in_flight = 1;
+	return charge(a, a->current, &key, e, part(a->current, e->submit, now), !find_carried(a, e));
+}
+
+struct rows *aggregate_take(struct aggregate *a)
+{
+	struct rows *r = a->ended;
+
+	if (r) {
+		a->ended = NULL;
+		return r;
+	}
+	r = a->current;
+	a->current = r ? rows_new(rows_get_info(r)->window + 1, 0) : NULL;
+	return r;
+}

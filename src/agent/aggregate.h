@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampled bios added up to the rows of a window. Pure: records in, rows out; no kernel, no clock.
+//
+// Time belongs to the window in which it was spent, operations and bytes to the window of submission. A window is ended
+// by aggregate_cut with the bios that were in flight then: each is charged with its part so far, and its completion later
+// charges the rest, so that the parts of a bio add up to its latency.
+#ifndef BLKPROF_AGENT_AGGREGATE_H
+#define BLKPROF_AGENT_AGGREGATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/record_rec.h"
+
+#define AGGREGATE_DISKS 256 // different disks; the last one takes the rest
+#define AGGREGATE_NO_DISK 0xffff
+
+struct aggregate;
+struct rows;
+
+struct row_key {
+	uint64_t stack; // hash; 0 = none
+	uint64_t cgroup;
+	uint64_t latency; // lower bound of its 1-2-5 class, ns
+	uint32_t tgid;
+	uint32_t bytes; // lower bound of its power-of-two class
+	uint16_t disk;	// AGGREGATE_NO_DISK for CPU samples
+	uint8_t op;
+	uint8_t kind;	   // enum task_kind
+	uint8_t in_flight; // charged at the end of the recording
+	uint8_t cpu;	   // a CPU sample: no disk, op, bytes, latency
+	uint8_t not_sampled; // stands for operations of which none was sampled
+	uint8_t pad;
+	char comm[RECORD_COMM]; // as the kernel has it
+};
+
+struct row {
+	struct row_key key;
+	double ops, bytes, time_ns; // weighted; after rows_scale ops and bytes are whole numbers
+	double cpu;		    // CPU samples
+	uint64_t samples;
+	uint64_t seen; // when one of its bios was submitted, ns: who had the process id then
+};
+
+// `max_rows`: beyond it bios are added to a row of their process without stack, and counted.
+struct aggregate *aggregate_new(unsigned max_rows);
+void aggregate_free(struct aggregate *a);
+
+// The first window begins. Records before are of no window.
+void aggregate_begin(struct aggregate *a, uint32_t window, uint64_t start);
+// A record from the ring; `disk` is the index of its slot's disk.
+int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t disk);
+// Window `window` ends at `end`, the next begins. Then: aggregate_record for what the ring held, aggregate_in_flight for
+// each entry of the map, aggregate_record again for what completed meanwhile, aggregate_take.
+void aggregate_cut(struct aggregate *a, uint64_t end);
+int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t disk);
+// As aggregate_in_flight at the end of the recording: charged up to `now` under a leaf [in flight], nothing follows.
+int aggregate_in_flight_last(struct aggregate *a, const struct in_flight *e, uint16_t disk, uint64_t now);
+// The rows of the window that was cut (or, without a cut, of the current one, which is empty then). Owned by the caller.
+struct rows *aggregate_take(struct aggregate *a);
+uint64_t aggregate_rows_full(const struct aggregate *a); // records folded away for max_rows
+
+struct rows_info {
+	uint64_t start, end; // ns, CLOCK_MONOTONIC
+	uint32_t window;
+};
+
+void rows_free(struct rows *r);
+unsigned rows_count(const struct rows *r);
+const struct row *rows_get(const struct rows *r, unsigned i);
+const struct rows_info *rows_get_info(const struct rows *r);
+// Exact operations and bytes of (disk, op) in this window. Adds up when called twice.
+void rows_exact(struct rows *r, uint16_t disk, uint8_t op, uint64_t ops, uint64_t bytes);
+uint64_t rows_exact_ops(const struct rows *r, uint16_t disk, uint8_t op);
+uint64_t rows_exact_bytes(const struct rows *r, uint16_t disk, uint8_t op);
+// Scales operations and bytes to the exact counters of each (disk, op) by largest remainder and time by the operations'
+// factor; what has operations and no sample becomes a row `not_sampled`. Sorts the rows: equal input, equal order.
+int rows_scale(struct rows *r);
+
+uint64_t latency_class(uint64_t ns);  // 0, 1 us, 2 us, 5 us, 10 us …: the lower bound
+uint32_t bytes_class(uint32_t bytes); // 0, 1, 2, 4 …: the lower bound
+
+#endif

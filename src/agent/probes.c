@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/probes.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <linux/perf_event.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tracepoint.skel.h"
+
+#define PROGRAMS_MAX 8
+
+struct probes {
+	struct bpf_object *object;
+	struct bpf_link *links[PROGRAMS_MAX];
+	struct bpf_program *programs[PROGRAMS_MAX];
+	unsigned n_programs;
+	struct bpf_link **cpu_links;
+	int n_cpus;
+	struct record_state *state;
+	uint32_t tick_hz;
+};
+
+// The hooks of each backend; the ones of "follow" are loaded only when a command is followed.
+struct hooks {
+	const void *(*elf)(size_t *size);
+	const char *names[4];
+};
+
+static const struct hooks hooks[BACKENDS] = {
+	[BACKEND_TRACEPOINT] = { tracepoint__elf_bytes, { "on_bio_queue", "on_bio_complete", "on_rq_complete" } },
+};
+static const char *const follow_hooks[] = { "on_fork", "on_exit" };
+
+struct bpf_map *probes_map(struct probes *p, const char *name)
+{
+	return bpf_object__find_map_by_name(p->object, name);
+}
+
+struct record_state *probes_state(struct probes *p)
+{
+	return p->state;
+}
+
+uint32_t probes_tick_hz(const struct probes *p)
+{
+	return p->tick_hz;
+}
+
+void probes_grace(void)
+{
+	// synchronize_rcu, unless nohz_full is on
+	if (syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		usleep(100000);
+}
+
+void probes_activate(struct probes *p)
+{
+	__atomic_store_n(&p->state->active, 1, __ATOMIC_SEQ_CST);
+}
+
+void probes_deactivate(struct probes *p)
+{
+	__atomic_store_n(&p->state->active, 0, __ATOMIC_SEQ_CST);
+	probes_grace();
+}
+
+static int fill_filters(struct probes *p, const struct probes_options *o)
+{
+	const struct filter *f = o->filter;
+	int pids = bpf_map__fd(probes_map(p, "filter_pids")), comms = bpf_map__fd(probes_map(p, "filter_comms"));
+	int devices = bpf_map__fd(probes_map(p, "filter_devices"));
+	uint8_t one = 1;
+	int err = 0;
+
+	if (o->config.follow)
+		err = bpf_map_update_elem(pids, &o->command, &one, BPF_ANY);
+	for (unsigned i = 0; f && i < f->n_pid && !err; i++)
+		err = bpf_map_update_elem(pids, &f->pid[i], &one, BPF_ANY);
+	for (unsigned i = 0; f && i < f->n_comm && !err; i++)
+		err = bpf_map_update_elem(comms, f->comm[i], &one, BPF_ANY);
+	for (unsigned i = 0; f && i < f->n_device && !err; i++)
+		err = bpf_map_update_elem(devices, &f->device[i], &one, BPF_ANY);
+	return err;
+}
+
+// The kernel's HZ, from its own jiffies beside the clock.
+static int measure_tick(struct probes *p)
+{
+	static const uint32_t usual[] = { 100, 250, 300, 1000 };
+	struct bpf_program *program = bpf_object__find_program_by_name(p->object, "read_jiffies");
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	uint64_t from, t0, t1;
+	double hz;
+	int err;
+
+	err = bpf_prog_test_run_opts(bpf_program__fd(program), &run);
+	if (err)
+		return err;
+	from = p->state->jiffies;
+	t0 = clock_monotonic();
+	usleep(50000);
+	err = bpf_prog_test_run_opts(bpf_program__fd(program), &run);
+	if (err)
+		return err;
+	t1 = clock_monotonic();
+	hz = (double)(p->state->jiffies - from) * 1e9 / (double)(t1 - t0);
+	p->tick_hz = 1000;
+	for (unsigned i = 0; i < 4; i++)
+		if (fabs(log(hz / usual[i])) < fabs(log(hz / p->tick_hz)))
+			p->tick_hz = usual[i];
+	return 0;
+}
+
+static struct bpf_program *want_program(struct probes *p, const char *name)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(p->object, name);
+
+	if (!program || p->n_programs == PROGRAMS_MAX)
+		return NULL;
+	bpf_program__set_autoload(program, true);
+	p->programs[p->n_programs++] = program;
+	return program;
+}
+
+static int configure(struct probes *p, enum backend backend, const struct probes_options *o)
+{
+	struct bpf_map *map = probes_map(p, ".rodata.config");
+	size_t size;
+	void *value = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
+	struct record_config config = o->config;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (!value || size < sizeof(config))
+		return -EINVAL;
+	config.by_pid = config.follow || (o->filter && o->filter->n_pid);
+	config.by_comm = o->filter && o->filter->n_comm;
+	config.by_device = o->filter && o->filter->n_device;
+	config.ops = o->filter ? o->filter->ops : 0;
+	config.cpu_period_ns = o->cpu_hz ? 1000000000u / o->cpu_hz : 0;
+	memcpy(value, &config, sizeof(config));
+	if (cpus * 256 > 65536)
+		bpf_map__set_max_entries(probes_map(p, "in_flight"), (uint32_t)cpus * 256);
+	for (unsigned i = 0; i < 4 && hooks[backend].names[i]; i++)
+		if (!want_program(p, hooks[backend].names[i]))
+			return -ENOENT;
+	for (unsigned i = 0; config.follow && i < 2; i++)
+		if (!want_program(p, follow_hooks[i]))
+			return -ENOENT;
+	bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, "read_jiffies"), true);
+	if (o->cpu_hz)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, "on_cpu_clock"), true);
+	return 0;
+}
+
+static int attach_cpu_clock(struct probes *p, uint32_t hz, struct error *e)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .size = sizeof(attr),
+		.sample_period = 1000000000u / hz,
+	};
+	struct bpf_program *program = bpf_object__find_program_by_name(p->object, "on_cpu_clock");
+	int n = libbpf_num_possible_cpus(), fd;
+
+	if (n < 1)
+		return n;
+	p->cpu_links = calloc((size_t)n, sizeof(*p->cpu_links));
+	if (!p->cpu_links)
+		return -ENOMEM;
+	p->n_cpus = n;
+	for (int cpu = 0; cpu < n; cpu++) {
+		fd = (int)syscall(__NR_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd < 0 && errno == ENODEV)
+			continue; // not online
+		if (fd < 0)
+			return error_set(e, -errno, "CPU samples: perf_event_open: %s; leave out --cpu or see `blkprof doctor`",
+					 strerror(errno));
+		p->cpu_links[cpu] = bpf_program__attach_perf_event(program, fd);
+		if (!p->cpu_links[cpu]) {
+			int err = -errno;
+
+			close(fd);
+			return error_set(e, err, "CPU samples: attaching to the clock of CPU %d: %s", cpu, strerror(-err));
+		}
+	}
+	return 0;
+}
+
+static int attach(struct probes *p, enum backend backend, struct error *e)
+{
+	for (unsigned i = 0; i < p->n_programs; i++) {
+		p->links[i] = bpf_program__attach(p->programs[i]);
+		if (!p->links[i])
+			return error_set(e, -errno, "backend %s: the kernel refuses to attach %s: %s", backend_name(backend),
+					 bpf_program__name(p->programs[i]), strerror(errno));
+	}
+	return 0;
+}
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (getenv("BLKPROF_DEBUG"))
+		return vfprintf(stderr, format, args);
+	return 0;
+}
+
+static int map_state(struct probes *p)
+{
+	struct bpf_map *map = probes_map(p, ".data.state");
+	size_t size;
+
+	p->state = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
+	return p->state ? 0 : -EINVAL;
+}
+
+static int refused(enum backend backend, int err, struct error *e)
+{
+	if (err == -EPERM && geteuid())
+		return error_set(e, err, "backend %s: loading needs root: run it with sudo", backend_name(backend));
+	return error_set(e, err, "backend %s: the kernel refuses to load its programs: %s; `blkprof doctor` says more",
+			 backend_name(backend), strerror(-err));
+}
+
+int probes_new(enum backend backend, const struct probes_options *o, struct probes **ret, struct error *e)
+{
+	struct probes *p = calloc(1, sizeof(*p));
+	const void *elf;
+	size_t size;
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	libbpf_set_print(quiet);
+	if (!hooks[backend].elf) {
+		err = error_set(e, -EOPNOTSUPP, "backend %s: not in this version; use --backend tracepoint", backend_name(backend));
+		goto fail;
+	}
+	elf = hooks[backend].elf(&size);
+	p->object = bpf_object__open_mem(elf, size, NULL);
+	if (!p->object) {
+		err = error_set(e, -errno, "backend %s: cannot open its object: %s", backend_name(backend), strerror(errno));
+		goto fail;
+	}
+	err = configure(p, backend, o);
+	if (err) {
+		error_set(e, err, "backend %s: cannot configure its programs: %s", backend_name(backend), strerror(-err));
+		goto fail;
+	}
+	err = bpf_object__load(p->object);
+	if (err) {
+		refused(backend, err, e);
+		goto fail;
+	}
+	err = map_state(p);
+	if (!err)
+		err = fill_filters(p, o);
+	if (!err)
+		err = measure_tick(p);
+	if (err) {
+		error_set(e, err, "backend %s: cannot prepare its maps: %s", backend_name(backend), strerror(-err));
+		goto fail;
+	}
+	err = attach(p, backend, e);
+	if (!err && o->cpu_hz)
+		err = attach_cpu_clock(p, o->cpu_hz, e);
+	if (err)
+		goto fail;
+	p->state->target = o->rate ? (o->rate + p->tick_hz / 2) / p->tick_hz : 0;
+	if (o->rate && !p->state->target)
+		p->state->target = 1;
+	*ret = p;
+	return 0;
+fail:
+	probes_free(p);
+	return err;
+}
+
+void probes_free(struct probes *p)
+{
+	if (!p)
+		return;
+	for (int i = 0; i < p->n_cpus; i++)
+		bpf_link__destroy(p->cpu_links[i]);
+	free(p->cpu_links);
+	for (unsigned i = 0; i < p->n_programs; i++)
+		bpf_link__destroy(p->links[i]);
+	bpf_object__close(p->object);
+	free(p);
+}
+
+// bpf_prog_info as 6.7's, of which the build machine's header may know less.
+uint64_t probes_recursion_misses(struct probes *p)
+{
+	uint64_t misses = 0;
+
+	for (unsigned i = 0; i < p->n_programs; i++) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t len = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(bpf_program__fd(p->programs[i]), &info, &len))
+			misses += info.recursion_misses;
+	}
+	return misses;
+}
+
+void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs)
+{
+	*ret_ns = *ret_runs = 0;
+	for (unsigned i = 0; i < p->n_programs; i++) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t len = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(p->programs[i]), &info, &len))
+			continue;
+		*ret_ns += info.run_time_ns;
+		*ret_runs += info.run_cnt;
+	}
+}

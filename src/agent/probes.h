@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel side as an object: open, configure, load, attach, activate. One per recording; several may be attached at
+// once without disturbing each other.
+#ifndef BLKPROF_AGENT_PROBES_H
+#define BLKPROF_AGENT_PROBES_H
+
+#include <bpf/libbpf.h>
+
+#include "agent/kernel_facts.h"
+#include "agent/recorder.h"
+#include "bpf/record_rec.h"
+
+struct probes;
+
+struct probes_options {
+	struct record_config config;
+	uint32_t rate; // stacks per second and CPU, about; 0 = every bio
+	uint32_t cpu_hz;
+	const struct filter *filter; // maps are filled from it; NULL = none
+	pid_t command;		     // followed with its descendants when config.follow
+};
+
+// Loads and attaches one backend; nothing is counted before probes_activate.
+int probes_new(enum backend backend, const struct probes_options *options, struct probes **ret, struct error *e);
+void probes_free(struct probes *p);
+
+struct record_state *probes_state(struct probes *p); // mapped memory shared with the programs
+struct bpf_map *probes_map(struct probes *p, const char *name);
+void probes_activate(struct probes *p);
+void probes_deactivate(struct probes *p); // programs that still run have ended when it returns
+// Waits until every program that runs now has ended (an RCU grace period).
+void probes_grace(void);
+uint64_t probes_recursion_misses(struct probes *p); // program runs that the kernel skipped
+// Run time of all programs and runs of each hook, where kernel.bpf_stats_enabled counts them.
+void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs);
+uint32_t probes_tick_hz(const struct probes *p);
+
+#endif

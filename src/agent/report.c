@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `record` prints: totals, devices, the heaviest stacks, losses; or why there is nothing.
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/recorder_internal.h"
+#include "common/text.h"
+
+#define DEPTH 12 // frames shown of a stack, from the leaf
+
+// Rows of one stack, whatever their device, operation and classes.
+struct heavy {
+	const struct row *row; // one of them
+	double ops, time, bytes;
+};
+
+static int compare_stack(const void *pa, const void *pb)
+{
+	const struct heavy *a = pa, *b = pb;
+	const struct row_key *x = &a->row->key, *y = &b->row->key;
+
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	return x->in_flight - y->in_flight;
+}
+
+static int compare_weight(const void *pa, const void *pb)
+{
+	const struct heavy *a = pa, *b = pb;
+
+	if (a->time != b->time)
+		return a->time > b->time ? -1 : 1;
+	if (a->ops != b->ops)
+		return a->ops > b->ops ? -1 : 1;
+	return compare_stack(pa, pb);
+}
+
+static unsigned gather(const struct rows *rows, struct heavy *h)
+{
+	unsigned n = 0, out = 0;
+
+	for (unsigned i = 0; i < rows_count(rows); i++) {
+		const struct row *row = rows_get(rows, i);
+
+		if (!row->key.cpu)
+			h[n++] = (struct heavy){ .row = row, .ops = row->ops, .time = row->time_ns, .bytes = row->bytes };
+	}
+	if (!n)
+		return 0;
+	qsort(h, n, sizeof(*h), compare_stack);
+	for (unsigned i = 1; i < n; i++) {
+		if (compare_stack(&h[out], &h[i])) {
+			h[++out] = h[i];
+			continue;
+		}
+		h[out].ops += h[i].ops;
+		h[out].time += h[i].time;
+		h[out].bytes += h[i].bytes;
+	}
+	qsort(h, out + 1, sizeof(*h), compare_weight);
+	return out + 1;
+}
+
+static void print_stack(struct resolver *resolver, const struct heavy *h, double total, struct buf *out)
+{
+	const struct frame *frames[FRAMES_MAX];
+	char time[32], mean[32], bytes[32], count[32];
+	bool recovered;
+	int n = resolver_row(resolver, h->row, NULL, 0, frames, &recovered), shown;
+
+	if (n <= 0)
+		return;
+	buf_printf(out, "%5.1f%%  %s in %s operations (mean %s), %s  %s\n", total > 0 ? 100 * h->time / total : 0,
+		   text_time(time, sizeof(time), h->time), text_count(count, sizeof(count), (uint64_t)h->ops),
+		   text_time(mean, sizeof(mean), h->ops > 0 ? h->time / h->ops : 0), text_bytes(bytes, sizeof(bytes), h->bytes),
+		   frames[0]->lines[0].name);
+	shown = n - 1 > DEPTH ? DEPTH : n - 1;
+	for (int i = n - shown; i < n; i++)
+		buf_printf(out, "          %s%s\n", i == n - shown && shown < n - 1 ? "… " : "", frames[i]->lines[0].name);
+}
+
+static void print_devices(struct recorder *r, struct buf *out)
+{
+	char ops[32], bytes[32], time[32], mean[32];
+
+	buf_printf(out, "\n%-16s %-12s %14s %12s %12s %12s\n", "device", "operation", "operations", "bytes", "time", "mean");
+	for (unsigned d = 0; d < AGGREGATE_DISKS; d++) {
+		for (uint8_t op = 0; op < OP_CLASSES; op++) {
+			uint64_t n = rows_exact_ops(r->rows, (uint16_t)d, op);
+			double t = 0;
+
+			if (!n)
+				continue;
+			for (unsigned i = 0; i < rows_count(r->rows); i++) {
+				const struct row *row = rows_get(r->rows, i);
+
+				if (row->key.disk == d && row->key.op == op)
+					t += row->time_ns;
+			}
+			buf_printf(out, "%-16s %-12s %14s %12s %12s %12s\n", r->disks[d], op_name(op),
+				   text_count(ops, sizeof(ops), n),
+				   text_bytes(bytes, sizeof(bytes), (double)rows_exact_bytes(r->rows, (uint16_t)d, op)),
+				   text_time(time, sizeof(time), t), text_time(mean, sizeof(mean), t / (double)n));
+		}
+	}
+}
+
+static void print_losses(struct recorder *r, struct buf *out)
+{
+	char n[32];
+	bool any = false;
+
+	for (unsigned c = 0; c < LOSS_CAUSES; c++) {
+		if (!r->losses[c])
+			continue;
+		buf_printf(out, "%s%12s  %s: %s\n", any ? "" : "\nlost:\n", text_count(n, sizeof(n), r->losses[c]), loss_name(c),
+			   loss_explanation(c));
+		any = true;
+	}
+	if (!any)
+		buf_printf(out, "\nlost: nothing\n");
+	if (r->kernel.second_level_ops)
+		buf_printf(out, "kept out: %s operations of devices below a stacked one, counted at the top\n",
+			   text_count(n, sizeof(n), r->kernel.second_level_ops));
+	if (r->kernel.own_ops)
+		buf_printf(out, "kept out: %s operations of blkprof itself\n", text_count(n, sizeof(n), r->kernel.own_ops));
+	if (r->kernel.filtered_ops)
+		buf_printf(out, "kept out: %s operations that the filters do not match\n",
+			   text_count(n, sizeof(n), r->kernel.filtered_ops));
+}
+
+static void print_empty(struct recorder *r, struct buf *out)
+{
+	struct whyempty_input in = {
+		.filtered_ops = r->kernel.filtered_ops, .own_ops = r->kernel.own_ops, .filter = &r->options.filter,
+		.follow = r->options.follow, .backend = recorder_backend(r),
+	};
+	char why[512];
+
+	if (whyempty(&in, r->before, r->after, why, sizeof(why)))
+		buf_printf(out, "no block I/O recorded: %s\n", why);
+}
+
+int recorder_report(struct recorder *r, unsigned top, struct buf *out)
+{
+	struct heavy *heavy = calloc(rows_count(r->rows) + 1, sizeof(*heavy));
+	struct resolver *resolver = resolver_new(r->symbolizer, r->procs, r->stacks);
+	double total = 0, seconds = (double)(r->stop - r->start) / 1e9;
+	char ops_text[32], time_text[32];
+	uint64_t ops = 0;
+	unsigned n;
+
+	if (!heavy || !resolver) {
+		free(heavy);
+		resolver_free(resolver);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < rows_count(r->rows); i++) {
+		total += rows_get(r->rows, i)->time_ns;
+		ops += (uint64_t)rows_get(r->rows, i)->ops;
+	}
+	n = gather(r->rows, heavy);
+	buf_printf(out, "%.1f s on %s by %s: %s operations, %s of I/O time%s, mean queue depth %.2f, %s stacks taken\n", seconds,
+		   r->node, recorder_backend(r), text_count(ops_text, sizeof(ops_text), ops),
+		   text_time(time_text, sizeof(time_text), total), r->options.rate ? " (estimated)" : "",
+		   seconds > 0 ? total / 1e9 / seconds : 0, text_count((char[32]){ 0 }, 32, r->kernel.samples));
+	if (!ops && !n) {
+		print_empty(r, out);
+	} else {
+		print_devices(r, out);
+		buf_printf(out, "\nheaviest stacks by I/O time:\n");
+		for (unsigned i = 0; i < n && i < top; i++)
+			print_stack(resolver, &heavy[i], total, out);
+	}
+	print_losses(r, out);
+	free(heavy);
+	resolver_free(resolver);
+	return out->error;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of one window, for aggregate.c; users read them through aggregate.h.
+#ifndef BLKPROF_AGENT_ROWS_H
+#define BLKPROF_AGENT_ROWS_H
+
+#include "agent/aggregate.h"
+
+struct rows *rows_new(uint32_t window, uint64_t start);
+void rows_end(struct rows *r, uint64_t end);
+// The row of the key; beyond max_rows a row without stack and classes (*ret_folded). NULL without memory.
+struct row *rows_find_or_add(struct rows *r, const struct row_key *key, unsigned max_rows, bool *ret_folded);
+// Takes an operation that was counted but will be submitted again out of the exact counters of (disk, op).
+void rows_retract(struct rows *r, uint16_t disk, uint8_t op, double weight, uint32_t size);
+
+#endif

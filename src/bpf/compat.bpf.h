@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Where kernels differ. Each entry says since when and may go when no supported kernel needs it. Included by
+ * core.bpf.h; CORE_TYPED as there. */
+#ifndef BLKPROF_BPF_COMPAT_H
+#define BLKPROF_BPF_COMPAT_H
+
+/* A field through a chain of pointers: plain loads where the verifier knows the type, probe reads elsewhere. */
+#ifdef CORE_TYPED
+#define READ_1(p, a) ((p)->a)
+#define READ_2(p, a, b) ((p)->a->b)
+#define READ_3(p, a, b, c) ((p)->a->b->c)
+#define READ_PICK(p, a, b, c, name, ...) name
+#define READ(...) READ_PICK(__VA_ARGS__, READ_3, READ_2, READ_1)(__VA_ARGS__)
+#else
+#define READ(p, ...) BPF_CORE_READ(p, __VA_ARGS__)
+#endif
+#define READ_STRING(out, p, field) \
+	bpf_probe_read_kernel_str(out, sizeof(out), (const void *)__builtin_preserve_access_index(&(p)->field))
+
+/* bio->bi_disk and a partition number became bio->bi_bdev in 5.12: up to 5.11 the device is the whole disk. */
+static __always_inline struct gendisk *bio_disk(struct bio *bio)
+{
+#ifndef CORE_TYPED
+	if (!bpf_core_field_exists(bio->bi_bdev))
+		return BPF_CORE_READ((struct bio___disk *)bio, bi_disk);
+#endif
+	return READ(bio, bi_bdev, bd_disk);
+}
+
+static __always_inline u32 bio_device(struct bio *bio)
+{
+#ifndef CORE_TYPED
+	struct gendisk *gd;
+
+	if (!bpf_core_field_exists(bio->bi_bdev)) {
+		gd = bio_disk(bio);
+		return (u32)BPF_CORE_READ(gd, major) << 20 | (u32)BPF_CORE_READ(gd, first_minor);
+	}
+#endif
+	return READ(bio, bi_bdev, bd_dev);
+}
+
+/* bpf_get_current_task_btf since 5.11. */
+static __always_inline struct task_struct *current_task(void)
+{
+#ifdef CORE_TYPED
+	return (struct task_struct *)bpf_get_current_task_btf();
+#else
+	return (struct task_struct *)bpf_get_current_task();
+#endif
+}
+
+static __always_inline bool is_zone_append(u32 op)
+{
+	if (bpf_core_enum_value_exists(enum req_op, REQ_OP_ZONE_APPEND))
+		return op == bpf_core_enum_value(enum req_op, REQ_OP_ZONE_APPEND);
+	if (bpf_core_enum_value_exists(enum req_opf___old, REQ_OP_ZONE_APPEND___old))
+		return op == bpf_core_enum_value(enum req_opf___old, REQ_OP_ZONE_APPEND___old);
+	return false;
+}
+
+/* REQ_CGROUP_PUNT: bios that submit_bio sees twice, up to 6.3. */
+enum req_flag_bits {
+	__REQ_CGROUP_PUNT = 22,
+};
+
+static __always_inline bool is_punted(u32 opf)
+{
+#ifdef CORE_TRACEPOINT
+	return false; /* block_bio_queue comes once, from the worker */
+#else
+	return bpf_core_enum_value_exists(enum req_flag_bits, __REQ_CGROUP_PUNT) &&
+	       (opf & (1u << bpf_core_enum_value(enum req_flag_bits, __REQ_CGROUP_PUNT)));
+#endif
+}
+
+static __always_inline struct cgroup *css_cgroup(struct css_set *set, s32 subsys)
+{
+	struct cgroup_subsys_state *css = 0;
+
+	bpf_core_read(&css, sizeof(css), &set->subsys[subsys & 15]);
+	return css ? BPF_CORE_READ(css, cgroup) : 0;
+}
+
+#define KERNEL_STACK_BYTES 16384 /* x86-64 without KASAN, and arm64 with 4 KiB pages */
+
+/* User registers of the current task: bpf_task_pt_regs since 5.15; before, they lie at the top of the kernel stack. */
+static __always_inline int user_registers(u64 *ip, u64 *sp, u64 *bp)
+{
+	struct task_struct *task;
+	struct pt_regs *regs;
+
+#ifdef CORE_TYPED
+	task = (struct task_struct *)bpf_get_current_task_btf();
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	*ip = regs->ip;
+	*sp = regs->sp;
+	*bp = regs->bp;
+#else
+	task = (struct task_struct *)bpf_get_current_task();
+	regs = (struct pt_regs *)(BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - bpf_core_type_size(struct pt_regs));
+	*ip = BPF_CORE_READ(regs, ip);
+	*sp = BPF_CORE_READ(regs, sp);
+	*bp = BPF_CORE_READ(regs, bp);
+#endif
+	return !*sp;
+}
+
+#endif

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* The core of every backend: sample a bio at its submission, keep it in flight, charge it at its completion. A backend
+ * is a file that defines CORE_TYPED (hook arguments are BTF pointers that may be followed by plain loads) or not (every
+ * load is a probe read), includes this, and calls bio_submitted and bio_ended from its hooks. */
+#ifndef BLKPROF_BPF_CORE_H
+#define BLKPROF_BPF_CORE_H
+
+#include "bpf/kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/record_rec.h"
+#include "bpf/sampler.h"
+#include "bpf/compat.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct record_config config SEC(".rodata.config");
+struct record_state state SEC(".data.state");
+
+/* bi_end_io of a chained part. Static in the kernel, its address comes from kallsyms; all ones where that is hidden. */
+extern const void bio_chain_endio __ksym __weak;
+
+static __always_inline u64 chain_endio(void)
+{
+	return &bio_chain_endio ? (u64)&bio_chain_endio : ~0ull;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RECORD_SLOTS);
+	__type(key, u32);
+	__type(value, struct slot_counters);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_state);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct in_flight);
+} in_flight SEC(".maps");
+
+/* Device number to slot, and the owner of each slot. An insert that must not exist yet is the only atomic claim that
+ * every kernel from 5.10 on has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RECORD_SLOTS);
+	__type(key, u32);
+	__type(value, struct slot_info);
+} slot_owners SEC(".maps");
+
+/* Stacks whose frames were sent. An evicted hash is only sent again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, u32);
+} stacks_sent SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u8);
+} filter_pids SEC(".maps");
+
+struct comm_key {
+	char comm[RECORD_COMM];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, struct comm_key);
+	__type(value, u8);
+} filter_comms SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u8);
+} filter_devices SEC(".maps");
+
+/* Devices that something is stacked on. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u8);
+} lower_devices SEC(".maps");
+
+#include "bpf/stack.bpf.h"
+
+static __always_inline struct cpu_state *this_cpu(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+static __always_inline void lose(struct cpu_state *cpu, enum loss_cause cause)
+{
+	cpu->losses[cause]++;
+}
+
+static __always_inline struct filter_counter *filter_of(u64 address)
+{
+	/* bios lie at least 8 bytes apart; the multiplication spreads slabs over the counters */
+	u64 h = (address >> 3) * 0x9e3779b97f4a7c15ull;
+
+	return &state.filter[(h >> (64 - RECORD_FILTER_BITS)) & ((1 << RECORD_FILTER_BITS) - 1)];
+}
+
+static __always_inline bool may_be_in_flight(const struct filter_counter *f)
+{
+	return f->in != f->out;
+}
+
+static __always_inline u8 op_of(u32 opf, u32 size)
+{
+	switch (opf & REQ_OP_MASK) {
+	case REQ_OP_READ:
+		return OP_READ;
+	case REQ_OP_WRITE:
+		return (opf & REQ_PREFLUSH) && !size ? OP_FLUSH : OP_WRITE;
+	case REQ_OP_DISCARD:
+	case REQ_OP_SECURE_ERASE:
+		return OP_DISCARD;
+	case REQ_OP_WRITE_ZEROES:
+		return OP_WRITE_ZEROES;
+	}
+	return is_zone_append(opf & REQ_OP_MASK) ? OP_WRITE : OP_OTHER;
+}
+
+/* ---- device slots ---- */
+
+static __noinline u32 slot_claim(u32 dev, u32 disk, struct slot_info *info)
+{
+	u8 flags = 0;
+	u32 i, slot, *known = bpf_map_lookup_elem(&slots, &dev);
+
+	if (known) {
+		slot = *known;
+		goto cache;
+	}
+	for (i = 0; i < 64; i++) {
+		slot = (dev + (dev >> 20) * 31 + i) % (RECORD_SLOTS - 1);
+		if (!bpf_map_update_elem(&slot_owners, &slot, info, BPF_NOEXIST))
+			goto claimed;
+	}
+	return RECORD_SLOTS - 1;
+claimed:
+	if (config.by_device && !bpf_map_lookup_elem(&filter_devices, &dev) && !bpf_map_lookup_elem(&filter_devices, &disk))
+		flags = SLOT_EXCLUDED;
+	if (bpf_map_lookup_elem(&lower_devices, &dev))
+		flags |= SLOT_LOWER;
+	state.slot_flags[slot & (RECORD_SLOTS - 1)] = flags;
+	/* Another CPU may have claimed a slot for the same device: both count, user space adds them up. */
+	bpf_map_update_elem(&slots, &dev, &slot, BPF_NOEXIST);
+cache:
+	state.slot_cache[dev & (RECORD_SLOTS - 1)] = (u64)dev << 32 | slot;
+	return slot;
+}
+
+static __always_inline u32 slot_of(struct bio *bio, struct cpu_state *cpu)
+{
+	u32 dev = bio_device(bio), disk;
+	u64 cached = state.slot_cache[dev & (RECORD_SLOTS - 1)];
+	struct slot_info info = {};
+	struct gendisk *gd;
+
+	if (cached >> 32 == dev && dev)
+		return (u32)cached & (RECORD_SLOTS - 1);
+	gd = bio_disk(bio);
+	disk = (u32)READ(gd, major) << 20 | (u32)READ(gd, first_minor);
+	info.dev = dev;
+	info.disk = disk;
+	READ_STRING(info.name, gd, disk_name);
+	dev = slot_claim(dev, disk, &info);
+	if (dev == RECORD_SLOTS - 1)
+		lose(cpu, LOSS_SLOTS_FULL);
+	return dev & (RECORD_SLOTS - 1);
+}
+
+/* ---- filters, decided at submission ---- */
+
+static __always_inline u64 cgroup_id(struct cgroup *cg)
+{
+	return cg ? READ(cg, kn, id) : 0;
+}
+
+static __always_inline struct cgroup *task_cgroup(struct task_struct *task, s32 subsys)
+{
+	struct css_set *set = READ(task, cgroups);
+
+	if (subsys < 0)
+		return READ(set, dfl_cgrp);
+	return css_cgroup(set, subsys);
+}
+
+/* The cgroup that a kernel thread works for is the one that the bio names. */
+static __always_inline struct cgroup *bio_cgroup(struct bio *bio)
+{
+	struct blkcg_gq *blkg = READ(bio, bi_blkg);
+
+	return blkg ? READ(blkg, blkcg, css.cgroup) : 0;
+}
+
+static __noinline bool cgroup_wanted(struct cgroup *cg, s32 subsys)
+{
+	struct cgroup_subsys_state *css;
+	u32 i, depth;
+	u64 id;
+
+	for (depth = 0; depth < 12 && cg; depth++) {
+		id = BPF_CORE_READ(cg, kn, id);
+		for (i = 0; i < RECORD_CGROUPS; i++) {
+			if (i >= config.n_cgroups)
+				break;
+			if (config.cgroups[i].id == id && config.cgroups[i].subsys == subsys)
+				return true;
+		}
+		css = BPF_CORE_READ(cg, self.parent);
+		cg = css ? BPF_CORE_READ(css, cgroup) : 0;
+	}
+	return false;
+}
+
+static __noinline bool task_wanted_by_cgroup(struct task_struct *task, struct cgroup *owner)
+{
+	s32 last = -2, subsys;
+	u32 i;
+
+	if (owner)
+		return cgroup_wanted(owner, -1) || (config.n_cgroups && cgroup_wanted(owner, config.cgroups[0].subsys));
+	for (i = 0; i < RECORD_CGROUPS; i++) {
+		if (i >= config.n_cgroups)
+			break;
+		subsys = config.cgroups[i].subsys;
+		if (subsys == last)
+			continue;
+		last = subsys;
+		if (cgroup_wanted(task_cgroup(task, subsys), subsys))
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool wanted(struct task_struct *task, struct bio *bio, u32 tgid, u8 op, u32 slot)
+{
+	struct comm_key comm = {};
+
+	if (config.ops && !(config.ops & (1u << op)))
+		return false;
+	if (config.by_device && (state.slot_flags[slot & (RECORD_SLOTS - 1)] & SLOT_EXCLUDED))
+		return false;
+	if (config.by_pid && !bpf_map_lookup_elem(&filter_pids, &tgid))
+		return false;
+	if (config.by_comm) {
+		bpf_get_current_comm(comm.comm, sizeof(comm.comm));
+		if (!bpf_map_lookup_elem(&filter_comms, &comm))
+			return false;
+	}
+	if (config.by_cgroup &&
+	    !task_wanted_by_cgroup(task, READ(task, flags) & PF_KTHREAD ? bio_cgroup(bio) : 0))
+		return false;
+	return true;
+}
+
+/* ---- completion ---- */
+
+static __always_inline u64 wakeup(void)
+{
+	/* User space comes by itself every 100 ms; it is woken only when that is too slow. */
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > (2u << 20) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* Sends the entry's record and deletes it; only who deletes it sends it, so that two completions cannot both. */
+static __noinline void bio_charge(struct in_flight *e, u64 address, u64 end, u32 reason)
+{
+	struct cpu_state *cpu = this_cpu();
+	struct bio_rec *rec;
+
+	if (!cpu || !e)
+		return;
+	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+	if (rec) {
+		rec->type = RECORD_BIO;
+		rec->end_reason = reason;
+		rec->end = end;
+		__builtin_memcpy(&rec->bio, e, sizeof(rec->bio));
+	}
+	if (bpf_map_delete_elem(&in_flight, &address)) {
+		if (rec)
+			bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
+		return;
+	}
+	__sync_fetch_and_add(&filter_of(address)->out, 1);
+	cpu->out++;
+	if (rec)
+		bpf_ringbuf_submit(rec, wakeup());
+	else
+		lose(cpu, LOSS_RING_FULL);
+}
+
+/* One ended part of a bio that may be in flight. `remaining` counts this part too (__bi_remaining before it ends). */
+static __noinline void part_ended(u64 address, u64 end_io, u64 private, s32 remaining, u32 status)
+{
+	struct in_flight *e = bpf_map_lookup_elem(&in_flight, &address);
+	struct cpu_state *cpu;
+	u64 now;
+
+	if (!e)
+		return;
+	now = bpf_ktime_get_ns();
+	if (e->end_io != end_io || e->private_ != private) {
+		cpu = this_cpu();
+		if (!bpf_map_delete_elem(&in_flight, &address)) {
+			__sync_fetch_and_add(&filter_of(address)->out, 1);
+			if (cpu) {
+				cpu->out++;
+				lose(cpu, LOSS_MISMATCH);
+			}
+		}
+		return;
+	}
+	if (remaining > 1) {
+		e->last = now;
+		return;
+	}
+	bio_charge(e, address, now, status == BLK_STS_AGAIN ? END_AGAIN : END_COMPLETED);
+}
+
+#define CHAIN_DEPTH 4
+
+/* The parents of a chained part that has ended: each holds a reference per child, and completes inside bio_endio's own
+ * loop, unseen by any hook, with the last of them. Parents are addresses here, so they are probe-read in every backend. */
+static __noinline void parents_ended(u64 address, u32 status, struct cpu_state *cpu)
+{
+	struct bio *bio;
+	u64 end_io, private;
+	s32 remaining;
+	u32 depth;
+
+	if (!cpu)
+		return;
+	if (address != cpu->walk_parent) {
+		cpu->walk_parent = address;
+		cpu->walk_ended = 0;
+	}
+	for (depth = 0; depth < CHAIN_DEPTH && address; depth++) {
+		bio = (struct bio *)address;
+		end_io = (u64)BPF_CORE_READ(bio, bi_end_io);
+		private = (u64)BPF_CORE_READ(bio, bi_private);
+		remaining = BPF_CORE_READ(bio, __bi_remaining.counter);
+		if (!depth)
+			remaining -= cpu->walk_ended++;
+		if (may_be_in_flight(filter_of(address)))
+			part_ended(address, end_io, private, remaining, status);
+		if (remaining > 1 || end_io != chain_endio())
+			return;
+		address = private;
+	}
+}
+
+/* This bio, or this part of it, has ended. */
+static __always_inline void bio_ended(struct bio *bio, u32 status, struct cpu_state *cpu)
+{
+	u64 address, end_io, private;
+	s32 remaining;
+
+	cpu->address = (u64)bio;
+	address = *(volatile u64 *)&cpu->address;
+	end_io = (u64)READ(bio, bi_end_io);
+	if (!may_be_in_flight(filter_of(address)) && end_io != chain_endio())
+		return;
+	private = (u64)READ(bio, bi_private);
+	remaining = READ(bio, __bi_remaining.counter);
+	/* Parts of one bio in one request are walked before any of them has given its reference back. */
+	if (address == cpu->walk_parent)
+		remaining -= cpu->walk_ended;
+	if (may_be_in_flight(filter_of(address)))
+		part_ended(address, end_io, private, remaining, status);
+	if (remaining <= 1 && end_io == chain_endio()) {
+		cpu->address = private;
+		parents_ended(*(volatile u64 *)&cpu->address, status, cpu);
+	}
+}
+
+/* ---- submission ---- */
+
+/* An entry at the address of a bio that is being submitted. False: keep it and let this submission be. */
+static __noinline bool stale_entry(u64 address, struct cpu_state *cpu)
+{
+	struct in_flight *e = bpf_map_lookup_elem(&in_flight, &address);
+
+	if (!e)
+		return true;
+	if (e->punt) {
+		e->punt = 0;
+		return false;
+	}
+	/* A chain whose last two parts ended at the same moment is found here: it ended at `last`. */
+	if (!e->last && cpu)
+		lose(cpu, LOSS_STALE_REUSED);
+	bio_charge(e, address, e->last, END_REUSED);
+	return true;
+}
+
+static __always_inline void bio_sample(void *ctx, struct bio *bio, struct task_struct *task, struct cpu_state *cpu,
+				       u64 address, u32 slot, u8 op, u32 size, u32 opf, u32 weight, u32 window)
+{
+	struct in_flight e = {};
+	u32 flags = READ(task, flags);
+	struct cgroup *cg;
+	u64 id = bpf_get_current_pid_tgid();
+
+	e.end_io = (u64)READ(bio, bi_end_io);
+	e.private_ = (u64)READ(bio, bi_private);
+	e.tgid = id >> 32;
+	e.tid = (u32)id;
+	e.size = size;
+	e.weight = weight;
+	e.window = window;
+	e.slot = slot;
+	e.op = op;
+	e.punt = is_punted(opf);
+	if (flags & PF_KTHREAD)
+		e.kind = TASK_KTHREAD;
+	else if (flags & (PF_IO_WORKER | PF_USER_WORKER))
+		e.kind = TASK_IO_WORKER;
+	bpf_get_current_comm(e.comm, sizeof(e.comm));
+	cg = flags & PF_KTHREAD ? bio_cgroup(bio) : task_cgroup(task, config.cgroup_subsys);
+	e.cgroup = cgroup_id(cg);
+	e.stack = stack_take(ctx, cpu, 0, e.kind, config.kernel_stacks || e.kind == TASK_KTHREAD);
+	cpu->samples++;
+	/* Counted before it is inserted: a completion on another CPU must not miss it. */
+	__sync_fetch_and_add(&filter_of(address)->in, 1);
+	e.submit = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&in_flight, &address, &e, BPF_ANY)) {
+		__sync_fetch_and_add(&filter_of(address)->out, 1);
+		lose(cpu, LOSS_INSERT_FAILED);
+		return;
+	}
+	cpu->in++;
+}
+
+/* True when this bio is to be sampled with *weight. */
+static __always_inline bool stratum_bio(struct stratum *s, u32 *weight)
+{
+	u32 target = state.target;
+	u64 tick;
+
+	if (!target) {
+		*weight = RECORD_WEIGHT_ONE;
+		return true;
+	}
+	tick = bpf_jiffies64();
+	if (tick != s->tick)
+		sampler_tick(s, tick, target, bpf_get_prandom_u32());
+	s->count++;
+	if (--s->gap)
+		return false;
+	*weight = s->weight;
+	sampler_taken(s, target, bpf_get_prandom_u32());
+	return true;
+}
+
+static __always_inline void bio_submitted(void *ctx, struct bio *bio)
+{
+	struct task_struct *task;
+	struct slot_counters *z;
+	struct op_counter *exact;
+	struct cpu_state *cpu;
+	u32 slot, size, opf, tgid, weight, window;
+	u64 address;
+	u8 op, stratum;
+
+	if (!state.active)
+		return;
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	task = current_task();
+	tgid = READ(task, tgid);
+	if (tgid == config.self) {
+		cpu->own_ops++;
+		return;
+	}
+	if (config.bio_list_valid && READ(task, bio_list)) {
+		cpu->second_level_ops++;
+		return;
+	}
+	slot = slot_of(bio, cpu);
+	if ((state.slot_flags[slot] & SLOT_LOWER) && (!config.bio_list_valid || (READ(task, flags) & PF_KTHREAD))) {
+		cpu->second_level_ops++;
+		return;
+	}
+	opf = READ(bio, bi_opf);
+	size = READ(bio, bi_iter.bi_size);
+	op = op_of(opf, size);
+	if ((config.ops || config.by_device || config.by_pid || config.by_comm || config.by_cgroup) &&
+	    !wanted(task, bio, tgid, op, slot)) {
+		cpu->filtered_ops++;
+		return;
+	}
+	cpu->address = (u64)bio;
+	address = *(volatile u64 *)&cpu->address;
+	if (may_be_in_flight(filter_of(address)) && !stale_entry(address, cpu))
+		return;
+	z = bpf_map_lookup_elem(&counters, &slot);
+	if (!z)
+		return;
+	window = state.window;
+	exact = &z->exact[window & 1][op < OP_CLASSES ? op : OP_OTHER];
+	exact->ops++;
+	exact->bytes += size;
+	stratum = op == OP_READ ? STRATUM_READ : op == OP_WRITE ? STRATUM_WRITE : STRATUM_OTHER;
+	if (stratum_bio(&z->strata[stratum], &weight))
+		bio_sample(ctx, bio, task, cpu, address, slot, op, size, opf, weight, window);
+}
+
+/* ---- the bios of a request ---- */
+
+#define REQUEST_BIOS 256
+
+/* The mirror of the kernel's own loop over a request's bios, which have not been ended yet at block_rq_complete. */
+static __always_inline void request_completed(struct request *rq, u32 status, u32 nr)
+{
+	struct cpu_state *cpu;
+	struct bio *bio;
+	u32 i, size;
+
+	if (!state.active || (READ(rq, rq_flags) & config.flush_seq))
+		return;
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	cpu->walk_parent = 0;
+	bio = READ(rq, bio);
+	for (i = 0; i < REQUEST_BIOS && bio; i++) {
+		size = READ(bio, bi_iter.bi_size);
+		if (size > nr)
+			return;
+		bio_ended(bio, status, cpu);
+		nr -= size;
+		if (!nr)
+			return;
+		bio = READ(bio, bi_next);
+	}
+	if (bio)
+		lose(cpu, LOSS_REQUEST_TOO_LONG);
+}
+
+/* The length of a tick: user space runs this twice and compares clocks. */
+SEC("?raw_tp")
+int read_jiffies(void *ctx)
+{
+	state.jiffies = bpf_jiffies64();
+	return 0;
+}
+
+/* ---- COMMAND's descendants ---- */
+
+static __always_inline void task_forked(struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = READ(parent, tgid), to = READ(child, tgid);
+	u8 one = 1;
+
+	if (from != to && bpf_map_lookup_elem(&filter_pids, &from))
+		bpf_map_update_elem(&filter_pids, &to, &one, BPF_ANY);
+}
+
+static __always_inline void task_exited(struct task_struct *task)
+{
+	u32 tgid = READ(task, tgid);
+
+	if (READ(task, signal, live.counter) == 0)
+		bpf_map_delete_elem(&filter_pids, &tgid);
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Which bio gets a stack, and for how many it stands. Each bio is taken with a probability p that is known before it
+ * arrives and weighs 1/p. The gap to the next sample is geometric, so it has no memory and may be drawn anew whenever p
+ * changes: when the tick (a jiffy) has moved on, p comes from the bios of the tick just before, and within a tick p
+ * halves after every `target` samples. A stratum that was quiet takes every bio.
+ * Pure: compiled for BPF and for user space, where tests/unit/agent/test_sampler.c holds it against the model. */
+#ifndef BLKPROF_BPF_SAMPLER_H
+#define BLKPROF_BPF_SAMPLER_H
+
+#include "bpf/record_rec.h"
+
+#define SAMPLER_INLINE static inline __attribute__((always_inline))
+#define SAMPLER_WEIGHT_MAX (1u << 28) /* a million bios in 24.8 */
+#define SAMPLER_TABLE_END (8 * RECORD_WEIGHT_ONE)
+#define SAMPLER_STEP (RECORD_WEIGHT_ONE / 4)
+
+/* -1 / ln(1 - 1/w) in 16.16 for w = 1.25, 1.5 … 8: the scale of the exponential whose floor is geometric with mean w - 1. */
+static const u32 sampler_scale_small[28] = {
+	40720,	59653,	77347,	94548,	111496, 128294, 144996, 161632, 178220, 194774, 211301, 227807, 244297, 260773,
+	277238, 293694, 310143, 326585, 343021, 359453, 375880, 392304, 408725, 425142, 441558, 457971, 474382, 490791,
+};
+
+/* The nearest weight that the draw below realises exactly: quarters up to 8, rounded up. */
+SAMPLER_INLINE u32 sampler_weight(u64 weight)
+{
+	if (weight <= RECORD_WEIGHT_ONE)
+		return RECORD_WEIGHT_ONE;
+	if (weight > SAMPLER_WEIGHT_MAX)
+		return SAMPLER_WEIGHT_MAX;
+	if (weight < SAMPLER_TABLE_END)
+		return (weight + SAMPLER_STEP - 1) & ~(u64)(SAMPLER_STEP - 1);
+	return weight;
+}
+
+/* -ln((r + 1) / 2^32) in 16.16. The logarithm's mantissa is a parabola whose mean error is nought, so that the mean of
+ * the draw is right. */
+SAMPLER_INLINE u32 sampler_exponential(u32 random)
+{
+	u64 x = (u64)random + 1, mantissa, log2;
+	u32 e = 0;
+
+	/* Position of the highest bit without clz, which BPF does not have. */
+	if (x >> 32)
+		return 0;
+	if (x >> 16)
+		e += 16;
+	if ((x >> e) >> 8)
+		e += 8;
+	if ((x >> e) >> 4)
+		e += 4;
+	if ((x >> e) >> 2)
+		e += 2;
+	if ((x >> e) >> 1)
+		e += 1;
+	mantissa = ((x << (32 - e)) & 0xffffffffu) >> 16;
+	/* log2(1 + m) is about m + c m (1 - m); c makes the integrals equal: 6 (2 - 1/ln 2 - 1/2) = 0.34395. */
+	log2 = ((u64)e << 16) + mantissa + ((((mantissa * (65536 - mantissa)) >> 16) * 22541) >> 16);
+	return (((32ull << 16) - log2) * 45426) >> 16; /* ln 2 in 16.16 */
+}
+
+SAMPLER_INLINE u32 sampler_gap(u32 weight, u32 random)
+{
+	u64 scale, gap;
+
+	if (weight <= RECORD_WEIGHT_ONE)
+		return 1;
+	if (weight <= SAMPLER_TABLE_END) {
+		u32 i = weight / SAMPLER_STEP - 5;
+
+		scale = sampler_scale_small[i < 28 ? i : 27];
+	} else {
+		/* w - 1/2 - 1/(12 w), right to 1/(24 w^2). */
+		scale = ((u64)weight << 8) - 32768 - (1398101u / weight);
+	}
+	gap = 1 + ((scale * sampler_exponential(random)) >> 32);
+	return gap > 0xffffffffu ? 0xffffffffu : gap;
+}
+
+/* A tick has begun: p from the ticks before it. */
+SAMPLER_INLINE void sampler_tick(struct stratum *s, u64 tick, u32 target, u32 random)
+{
+	u64 last = tick == s->tick + 1 ? s->count : 0;
+
+	s->weight = sampler_weight(last * RECORD_WEIGHT_ONE / target);
+	s->tick = tick;
+	s->count = 0;
+	s->taken = 0;
+	s->gap = sampler_gap(s->weight, random);
+}
+
+/* After a sample was taken with the weight that it returned. */
+SAMPLER_INLINE void sampler_taken(struct stratum *s, u32 target, u32 random)
+{
+	s->taken++;
+	if (s->taken % target == 0)
+		s->weight = sampler_weight((u64)s->weight * 2);
+	s->gap = sampler_gap(s->weight, random);
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Stacks: walked into per-CPU scratch, known by a 64-bit hash of their frames, sent to user space once. Included by
+ * core.bpf.h. */
+#ifndef BLKPROF_BPF_STACK_H
+#define BLKPROF_BPF_STACK_H
+
+#define TOP_WORDS 24 /* of the user stack, searched for the caller that a frame-pointer walk skips */
+
+/* Submissions and CPU samples have scratch of their own: a sample's interrupt may hit a submission. */
+struct stack_scratch {
+	struct stack_rec rec;
+	u64 walk[RECORD_FRAMES];
+	u64 top[TOP_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct stack_scratch);
+} scratch SEC(".maps");
+
+static __always_inline struct cpu_state *this_cpu(void);
+static __always_inline void lose(struct cpu_state *cpu, enum loss_cause cause);
+static __always_inline u64 wakeup(void);
+
+#define FRAME_BYTES (RECORD_FRAMES * sizeof(u64))
+
+/* Does a call instruction end at this address? E8 rel32, or FF /2 with 2, 3, 4, 6 or 7 bytes. */
+static __always_inline bool follows_call(u64 address)
+{
+	u8 code[8] = {};
+
+	if (bpf_probe_read_user(code, 7, (void *)(address - 7)))
+		return false;
+	if (code[2] == 0xe8)
+		return true;
+	return (code[5] == 0xff && (code[6] & 0x38) == 0x10) || (code[4] == 0xff && (code[5] & 0x38) == 0x10) ||
+	       (code[3] == 0xff && (code[4] & 0x38) == 0x10) || (code[1] == 0xff && (code[2] & 0x38) == 0x10) ||
+	       (code[0] == 0xff && (code[1] & 0x38) == 0x10);
+}
+
+/* libc's system-call wrappers set up no frame, so the walk by frame pointer skips whoever called them. Their return
+ * address lies in the top words of the stack: at the very top, or, in a threaded program's cancellable calls, some words
+ * up. Whether the leaf is such a wrapper is decided in user space. */
+static __noinline void find_callers(struct stack_scratch *s)
+{
+	u64 ip = 0, sp = 0, bp = 0, word;
+	u32 i, n = 0, tried = 0;
+
+	if (!s || user_registers(&ip, &sp, &bp) || bpf_probe_read_user(s->top, sizeof(s->top), (void *)sp))
+		return;
+	for (i = 0; i < TOP_WORDS; i++) {
+		/* From here on the walk by frame pointer sees everything. */
+		if (sp + i * 8 == bp)
+			break;
+		word = s->top[i];
+		if (word < 0x10000 || word >> 47 || (word ^ sp) >> 24 == 0)
+			continue;
+		if (++tried > 8)
+			break;
+		if (!follows_call(word))
+			continue;
+		if (n < RECORD_CALLERS)
+			s->rec.frames[n] = word;
+		if (++n == RECORD_CALLERS)
+			break;
+	}
+	s->rec.n_callers = n;
+}
+
+static __always_inline u64 mix(u64 h, u64 v)
+{
+	h ^= v;
+	h *= 0x9e3779b97f4a7c15ull;
+	return h ^ (h >> 29);
+}
+
+/* Walks one side into s->walk and appends it to the record behind `at` frames. Returns how many. */
+static __always_inline u32 walk(void *ctx, struct stack_scratch *s, u32 at, u64 flags, u8 truncated)
+{
+	long len = bpf_get_stack(ctx, s->walk, FRAME_BYTES, flags);
+	u32 n, i;
+
+	if (len <= 0)
+		return 0;
+	n = (u32)len / sizeof(u64);
+	if (n >= RECORD_FRAMES) {
+		n = RECORD_FRAMES;
+		s->rec.flags |= truncated;
+	}
+	for (i = 0; i < RECORD_FRAMES; i++) {
+		u32 to = at + i;
+
+		if (i >= n || to >= RECORD_CALLERS + 2 * RECORD_FRAMES)
+			break;
+		s->rec.frames[to] = s->walk[i];
+		s->rec.hash = mix(s->rec.hash, s->walk[i]);
+	}
+	return n;
+}
+
+/* Walks the current task's stack, sends it when it is new, returns its hash; 0 when there is none. */
+static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, u32 kind, bool kernel)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &context);
+	u32 n, one = 1;
+	u64 hash;
+
+	if (!s || !cpu)
+		return 0;
+	s->rec.type = RECORD_STACK;
+	s->rec.flags = 0;
+	s->rec.pad = 0;
+	s->rec.pad2 = 0;
+	s->rec.n_callers = 0;
+	s->rec.n_user = 0;
+	s->rec.n_kernel = 0;
+	s->rec.hash = 0x243f6a8885a308d3ull;
+	if (!kind) {
+		find_callers(s);
+		n = s->rec.n_callers;
+		if (n > 0)
+			s->rec.hash = mix(s->rec.hash, s->rec.frames[0]);
+		if (n > 1)
+			s->rec.hash = mix(s->rec.hash, s->rec.frames[1]);
+		s->rec.n_user = walk(ctx, s, n, BPF_F_USER_STACK, STACK_TRUNCATED_USER);
+		if (!s->rec.n_user) {
+			s->rec.flags |= STACK_UNREADABLE;
+			lose(cpu, LOSS_STACK_UNREADABLE);
+		}
+	}
+	n = s->rec.n_callers + s->rec.n_user;
+	s->rec.hash = mix(s->rec.hash, n);
+	if (kernel)
+		s->rec.n_kernel = walk(ctx, s, n, 0, STACK_TRUNCATED_KERNEL);
+	if (s->rec.flags & (STACK_TRUNCATED_USER | STACK_TRUNCATED_KERNEL))
+		lose(cpu, LOSS_STACK_TRUNCATED);
+	hash = s->rec.hash ? s->rec.hash : 1;
+	s->rec.hash = hash;
+	if (bpf_map_lookup_elem(&stacks_sent, &hash))
+		return hash;
+	n = (n + s->rec.n_kernel) * sizeof(u64) + __builtin_offsetof(struct stack_rec, frames);
+	if (n > sizeof(s->rec))
+		n = sizeof(s->rec);
+	if (bpf_ringbuf_output(&ring, &s->rec, n, wakeup()))
+		lose(cpu, LOSS_STACK_RING_FULL);
+	else
+		bpf_map_update_elem(&stacks_sent, &hash, &one, BPF_ANY);
+	return hash;
+}
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// The backend that needs neither kprobes nor trampolines: BTF-typed raw tracepoints. block_bio_complete fires only for
+// bios that do not end through a request, block_rq_complete for the others.
+#define CORE_TYPED
+#define CORE_TRACEPOINT
+#include "bpf/core.bpf.h"
+#include "bpf/cpu.bpf.h"
+
+SEC("?tp_btf/block_bio_queue")
+int BPF_PROG(on_bio_queue, struct bio *bio)
+{
+	bio_submitted(ctx, bio);
+	return 0;
+}
+
+SEC("?tp_btf/block_bio_complete")
+int BPF_PROG(on_bio_complete, void *queue, struct bio *bio)
+{
+	struct cpu_state *cpu;
+
+	if (!state.active)
+		return 0;
+	cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	cpu->walk_parent = 0;
+	bio_ended(bio, bio->bi_status, cpu);
+	return 0;
+}
+
+SEC("?tp_btf/block_rq_complete")
+int BPF_PROG(on_rq_complete, struct request *rq, u32 status, u32 nr_bytes)
+{
+	request_completed(rq, status & 0xff, nr_bytes);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	task_forked(parent, child);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	task_exited(task);
+	return 0;
+}
