@@ -101,8 +101,10 @@ static int parse_line(struct kernel_symbols *k, char *line)
 	end = name + strcspn(name, " \t");
 	module = *end ? strchr(end + 1, '[') : NULL;
 	*end = 0;
-	if (module)
-		*(++module + strcspn(module, "] \t")) = 0;
+	if (module) {
+		module++;
+		module[strcspn(module, "] \t")] = 0;
+	}
 	if (!*name)
 		return 0;
 	sym_display_name(name, display, sizeof(display));

@@ -30,14 +30,14 @@ struct known_file {
 	UT_hash_handle hh;
 };
 
-// Modules by what they contain: build-id, size and owner. The owner is there so that a container's user cannot lend its
-// names to the files of others by copying a build-id.
+// Modules by what they contain: build-id and size; and by who wrote them, so that nobody lends names to the programs of
+// others by copying a build-id: the host's files are never one with a container's.
 struct content {
 	struct {
 		uint8_t build_id[ELF_BUILD_ID_MAX];
 		uint64_t size;
-		uint64_t uid;
-		uint64_t path; // hash of the name that is shown, so that libc.so.6 of one image does not show as another's
+		uint64_t uid, trusted;
+		uint64_t stem; // hash of the name that is shown
 	} key;
 	struct sym_module *module;
 	UT_hash_handle hh;
@@ -246,7 +246,8 @@ static void content_key(struct content *c, const struct sym_module *m, const str
 	memcpy(c->key.build_id, m->elf.build_id, m->elf.build_id_len);
 	c->key.size = (uint64_t)st->st_size;
 	c->key.uid = st->st_uid;
-	c->key.path = hash_bytes(m->stem, strlen(m->stem), 0);
+	c->key.trusted = m->trusted;
+	c->key.stem = hash_bytes(m->stem, strlen(m->stem), 0);
 }
 
 static struct sym_module *find_content(struct symbolizer *s, const struct sym_module *m, const struct stat *st)
