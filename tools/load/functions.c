@@ -175,8 +175,14 @@ INLINE ssize_t issue(struct request *r)
 }
 
 // Each must stay a function of its own although all have the same body.
+#ifdef __clang__
+#define NAMED __attribute__((noinline))
+#else
+#define NAMED __attribute__((noinline, noclone, no_icf))
+#endif
+
 #define X(name) \
-	__attribute__((noinline, noclone, no_icf)) ssize_t name(struct request *r) \
+	NAMED ssize_t name(struct request *r) \
 	{ \
 		ssize_t n = issue(r); \
 		__asm__ volatile("" : "+r"(n) : : "memory"); \
