@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -216,10 +217,15 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 static int map_state(struct probes *p)
 {
 	struct bpf_map *map = probes_map(p, ".data.state");
-	size_t size;
+	void *state;
 
-	p->state = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
-	return p->state ? 0 : -EINVAL;
+	if (!map)
+		return -EINVAL;
+	state = mmap(NULL, sizeof(*p->state), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (state == MAP_FAILED)
+		return -errno;
+	p->state = state;
+	return 0;
 }
 
 static int refused(enum backend backend, int err, struct error *e)
@@ -293,6 +299,8 @@ void probes_free(struct probes *p)
 	free(p->cpu_links);
 	for (unsigned i = 0; i < p->n_programs; i++)
 		bpf_link__destroy(p->links[i]);
+	if (p->state)
+		munmap(p->state, sizeof(*p->state));
 	bpf_object__close(p->object);
 	free(p);
 }

@@ -494,7 +494,7 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 	struct slot_counters *z;
 	struct op_counter *exact;
 	struct cpu_state *cpu;
-	u32 slot, size, opf, tgid, weight, window;
+	u32 slot, size, opf, tgid, weight, window, counter;
 	u64 address;
 	u8 op, stratum;
 
@@ -534,7 +534,9 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 	if (!z)
 		return;
 	window = state.window;
-	exact = &z->exact[window & 1][op < OP_CLASSES ? op : OP_OTHER];
+	counter = op;
+	barrier_var(counter); /* clang knows that op is in bounds, the verifier does not */
+	exact = &z->exact[window & 1][counter & OP_MASK];
 	exact->ops++;
 	exact->bytes += size;
 	stratum = op == OP_READ ? STRATUM_READ : op == OP_WRITE ? STRATUM_WRITE : STRATUM_OTHER;

@@ -22,6 +22,7 @@ enum op_class {
 	OP_WRITE_ZEROES = 4, /* the same */
 	OP_OTHER = 5,	     /* zone management, vendor operations */
 	OP_CLASSES = 6,
+	OP_MASK = 7, /* keeps an index in bounds where the verifier must see it */
 };
 
 /* Why something is missing from a profile. Per CPU counters in the kernel; user space adds its own behind LOSS_KERNEL. */
@@ -130,7 +131,7 @@ enum stratum_class {
 /* Per CPU and slot. The bank is the window's lowest bit: user space reads a bank after its window has ended. */
 struct slot_counters {
 	struct stratum strata[STRATA];
-	struct op_counter exact[2][OP_CLASSES];
+	struct op_counter exact[2][OP_MASK + 1];
 };
 
 /* Per CPU. */
@@ -208,6 +209,6 @@ _Static_assert(sizeof(struct in_flight) == 96, "layout");
 _Static_assert(sizeof(struct bio_rec) == 112, "layout");
 _Static_assert(__builtin_offsetof(struct stack_rec, frames) == 24, "layout");
 _Static_assert(sizeof(struct stratum) == 24, "layout");
-_Static_assert(sizeof(struct slot_counters) == 264, "layout");
+_Static_assert(sizeof(struct slot_counters) == 328, "layout");
 
 #endif

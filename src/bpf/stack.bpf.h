@@ -11,6 +11,7 @@ struct stack_scratch {
 	struct stack_rec rec;
 	u64 walk[RECORD_FRAMES];
 	u64 top[TOP_WORDS];
+	u64 tried; /* of them that look like code */
 };
 
 struct {
@@ -46,10 +47,11 @@ static __always_inline bool follows_call(u64 address)
 static __noinline void find_callers(struct stack_scratch *s)
 {
 	u64 ip = 0, sp = 0, bp = 0, word;
-	u32 i, n = 0, tried = 0;
+	u32 i, n;
 
 	if (!s || user_registers(&ip, &sp, &bp) || bpf_probe_read_user(s->top, sizeof(s->top), (void *)sp))
 		return;
+	s->tried = 0;
 	for (i = 0; i < TOP_WORDS; i++) {
 		/* From here on the walk by frame pointer sees everything. */
 		if (sp + i * 8 == bp)
@@ -57,16 +59,18 @@ static __noinline void find_callers(struct stack_scratch *s)
 		word = s->top[i];
 		if (word < 0x10000 || word >> 47 || (word ^ sp) >> 24 == 0)
 			continue;
-		if (++tried > 8)
+		/* Both counts live in the map: as variables they would give the verifier a state for each of their values. */
+		if (s->tried >= 8)
 			break;
+		s->tried++;
 		if (!follows_call(word))
 			continue;
-		if (n < RECORD_CALLERS)
-			s->rec.frames[n] = word;
-		if (++n == RECORD_CALLERS)
+		n = s->rec.n_callers;
+		if (n >= RECORD_CALLERS)
 			break;
+		s->rec.frames[n] = word;
+		s->rec.n_callers = n + 1;
 	}
-	s->rec.n_callers = n;
 }
 
 static __always_inline u64 mix(u64 h, u64 v)
