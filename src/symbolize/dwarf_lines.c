@@ -223,7 +223,7 @@ static unsigned walk_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struc
 
 unsigned dwarf_lines_find(struct dwarf_lines *d, uint64_t address, struct dwarf_line *lines, unsigned max)
 {
-	Dwarf_Die unit, *scopes = NULL;
+	Dwarf_Die unit, *scopes = NULL, *nest = NULL;
 	unsigned n;
 	int count;
 
@@ -231,8 +231,13 @@ unsigned dwarf_lines_find(struct dwarf_lines *d, uint64_t address, struct dwarf_
 		return 0;
 	memset(lines, 0, max * sizeof(*lines));
 	position(&unit, address, &lines[0]);
-	count = dwarf_getscopes(&unit, address, &scopes);
-	n = walk_scopes(&unit, scopes, count > 0 ? count : 0, lines, max);
+	// From an inlined call on, these scopes are those of its definition; the callers are the scopes of the DIE itself.
+	if (dwarf_getscopes(&unit, address, &scopes) > 0)
+		count = dwarf_getscopes_die(&scopes[0], &nest);
+	else
+		count = 0;
+	n = walk_scopes(&unit, nest, count > 0 ? count : 0, lines, max);
 	free(scopes);
+	free(nest);
 	return n;
 }
