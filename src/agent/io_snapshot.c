@@ -58,6 +58,7 @@ static int add_mount(const struct mount *m, void *data)
 	struct unseen_mounts *all = data;
 	struct unseen_mount *to;
 	int kind = kind_of(m);
+	char type[32];
 
 	if (kind < 0 || all->n == UNSEEN_MOUNTS)
 		return 0;
@@ -65,7 +66,8 @@ static int add_mount(const struct mount *m, void *data)
 	to->id = m->id;
 	to->kind = (enum unseen)kind;
 	to->open = 0;
-	text_sanitize(to->type, sizeof(to->type), m->type, strlen(m->type));
+	snprintf(type, sizeof(type), "%.20s%s", m->type, kind == UNSEEN_DAX ? " (dax)" : "");
+	text_sanitize(to->type, sizeof(to->type), type, strlen(type));
 	text_sanitize(to->point, sizeof(to->point), m->point, strlen(m->point));
 	return 0;
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/whyempty.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/filter.h"
@@ -21,7 +18,6 @@ struct change {
 	uint64_t most;					 // of one process
 	pid_t most_pid;
 	char most_comm[IO_COMM];
-	unsigned processes; // in the later snapshot
 };
 
 static uint64_t grown(uint64_t before, uint64_t after)
@@ -63,7 +59,6 @@ static struct change compare(const struct io_snapshot *before, const struct io_s
 		else if (!before->truncated)
 			add_process(&c, NULL, &after->process[j]);
 	}
-	c.processes = (unsigned)after->n;
 	c.paged_in = grown(before->paged_in, after->paged_in);
 	c.paged_out = grown(before->paged_out, after->paged_out);
 	return c;
@@ -160,7 +155,7 @@ static void say_unseen(const struct whyempty_input *in, const struct change *c, 
 		 text_bytes(bytes, sizeof(bytes), (double)(c->paged_in + c->paged_out)), in->backend ? in->backend : "chosen");
 }
 
-// Network clients account what they move to the process like a disk's bytes, without any bio.
+// Network clients account what they read to the process like a disk's bytes, without any bio.
 static void say_network(const struct whyempty_input *in, const struct change *c, const struct io_snapshot *before,
 			const struct io_snapshot *after, char *out, size_t cap)
 {
@@ -169,8 +164,8 @@ static void say_network(const struct whyempty_input *in, const struct change *c,
 	elsewhere(before, after, clause, sizeof(clause));
 	if (!clause[0])
 		mounted(after, clause, sizeof(clause));
-	snprintf(out, cap, "no block I/O, but %s moved %s through a network file system%s", whose(in),
-		 text_bytes(bytes, sizeof(bytes), (double)(c->read_bytes + c->write_bytes)), clause);
+	snprintf(out, cap, "no block I/O, but %s read %s through a network file system%s", whose(in),
+		 text_bytes(bytes, sizeof(bytes), (double)c->read_bytes), clause);
 }
 
 static void say_cached(const struct whyempty_input *in, const struct change *c, const struct io_snapshot *before,
@@ -188,6 +183,28 @@ static void say_cached(const struct whyempty_input *in, const struct change *c, 
 			 (int)c->most_pid, clause);
 }
 
+// The processes of the snapshots are those that the filter lets through, and nothing else narrows it.
+static bool only_processes(const struct whyempty_input *in)
+{
+	const struct filter *f = in->filter;
+
+	return (in->follow || (f && f->n_pid)) && !(f && (f->n_comm || f->n_cgroup || f->n_device || f->ops));
+}
+
+// What the processes' own counters tell; false when they did nothing worth a word.
+static bool say_from_processes(const struct whyempty_input *in, const struct change *c, const struct io_snapshot *before,
+			       const struct io_snapshot *after, char *out, size_t cap)
+{
+	// write_bytes is no sign of it: it grows when the page cache takes the data.
+	if (c->read_bytes >= NOTABLE)
+		say_network(in, c, before, after, out, cap);
+	else if (c->rchar + c->wchar >= NOTABLE)
+		say_cached(in, c, before, after, out, cap);
+	else
+		return false;
+	return true;
+}
+
 static void say_from_counters(const struct whyempty_input *in, const struct io_snapshot *before, const struct io_snapshot *after,
 			      char *out, size_t cap)
 {
@@ -199,28 +216,41 @@ static void say_from_counters(const struct whyempty_input *in, const struct io_s
 		say_unseen(in, &c, out, cap);
 		return;
 	}
-	if (c.read_bytes + c.write_bytes >= NOTABLE && !in->own_ops && c.paged_in + c.paged_out < NOTABLE) {
-		say_network(in, &c, before, after, out, cap);
+	if (say_from_processes(in, &c, before, after, out, cap))
 		return;
-	}
-	if (c.rchar + c.wchar >= NOTABLE) {
-		say_cached(in, &c, before, after, out, cap);
-		return;
-	}
 	elsewhere(before, after, clause, sizeof(clause));
 	snprintf(out, cap, "no I/O at all: %s neither read nor wrote files%s", whose(in), clause);
+}
+
+static void say_kept_out(const struct whyempty_input *in, const struct io_snapshot *before, const struct io_snapshot *after,
+			 char *out, size_t cap)
+{
+	struct change c;
+	char count[24];
+	size_t n;
+
+	if (before && after && only_processes(in)) {
+		c = compare(before, after);
+		if (say_from_processes(in, &c, before, after, out, cap)) {
+			n = strlen(out);
+			snprintf(out + n, cap - n, "; %s block I/Os of others were kept out",
+				 text_count(count, sizeof(count), in->filtered_ops));
+			return;
+		}
+	}
+	say_filtered(in, out, cap);
 }
 
 bool whyempty(const struct whyempty_input *in, const struct io_snapshot *before, const struct io_snapshot *after,
 	      char *out, size_t cap)
 {
-	char line[512] = "";
+	char line[768] = "";
 
 	out[0] = 0;
 	if (in->ops)
 		return false;
 	if (in->filtered_ops && has_filter(in))
-		say_filtered(in, line, sizeof(line));
+		say_kept_out(in, before, after, line, sizeof(line));
 	else if (before && after)
 		say_from_counters(in, before, after, line, sizeof(line));
 	else
