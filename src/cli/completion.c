@@ -79,7 +79,7 @@ static void bash_command(const struct command *c, FILE *to)
 		fprintf(to,
 			"\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 			"\t\t\tcase ${COMP_WORDS[i]} in\n"
-			"\t\t\t--) ((i + 1 == COMP_CWORD)) || rest=1; ((i + 1 == COMP_CWORD)) && rest=0; break ;;\n"
+			"\t\t\t--) ((i + 1 == COMP_CWORD)) && rest=0 || rest=1; break ;;\n"
 			"\t\t\t=) ((i++)) ;;\n"
 			"\t\t\t-*) [[ $takes == *\" ${COMP_WORDS[i]} \"* && ${COMP_WORDS[i + 1]} != = ]] && ((i++)) ;;\n"
 			"\t\t\t*) rest=1; break ;;\n"
@@ -203,7 +203,7 @@ void completion_zsh(FILE *to)
 
 	fprintf(to,
 		"#compdef blkprof\n# zsh completion for blkprof; made by: blkprof completion zsh\n\n"
-		"_blkprof() {\n\tlocal curcontext=\"$curcontext\" state line\n\tlocal -a commands\n\tcommands=(\n");
+		"_blkprof() {\n\tlocal curcontext=\"$curcontext\" state line\n\tlocal -a blkprof_commands\n\tblkprof_commands=(\n");
 	for (unsigned i = 0; (c = command_get(i)); i++) {
 		fprintf(to, "\t\t'%s:", c->name);
 		zsh_quote(c->summary, strlen(c->summary), to);
@@ -212,7 +212,7 @@ void completion_zsh(FILE *to)
 	fprintf(to,
 		"\t)\n\t_arguments -C '(- *)'{-h,--help}'[Show help]' '(- *)'{-V,--version}'[Show the version]' \\\n"
 		"\t\t'1:command:->command' '*::argument:->argument'\n"
-		"\tcase $state in\n\tcommand) _describe command commands ;;\n\targument)\n\t\tcase $words[1] in\n");
+		"\tcase $state in\n\tcommand) _describe command blkprof_commands ;;\n\targument)\n\t\tcase $words[1] in\n");
 	for (unsigned i = 0; (c = command_get(i)); i++) {
 		fprintf(to, "\t\t%s) _arguments -s -S \\\n", c->name);
 		zsh_options(c->options, to);

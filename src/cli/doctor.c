@@ -102,7 +102,7 @@ static void check_memlock(const struct hostinfo *h)
 {
 	char limit[32];
 
-	if (h->memlock_accounting != TRI_YES || h->memlock_limit >= MEMLOCK_ENOUGH)
+	if (h->memlock_accounting != ANSWER_YES || h->memlock_limit >= MEMLOCK_ENOUGH)
 		return;
 	line(hostinfo_capable(h, CAP_SYS_RESOURCE) ? OK : WARN, "memlock",
 	     "this kernel counts BPF maps as locked memory, of which %s are allowed; %s",

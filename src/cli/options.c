@@ -42,6 +42,21 @@ int option_set_number(const struct option_spec *spec, void *target, char *value,
 	return 0;
 }
 
+// In the largest unit that leaves a whole number, as the option takes it.
+static const char *duration(char *out, size_t cap, uint64_t ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "d", 86400000000000 }, { "h", 3600000000000 }, { "m", 60000000000 }, { "s", 1000000000 }, { "ms", 1000000 } };
+	unsigned i = 0;
+
+	while (i + 1 < sizeof(units) / sizeof(*units) && ns % units[i].ns)
+		i++;
+	snprintf(out, cap, "%llu%s", (unsigned long long)(ns / units[i].ns), units[i].name);
+	return out;
+}
+
 int option_set_duration(const struct option_spec *spec, void *target, char *value, struct error *e)
 {
 	char min[32], max[32];
@@ -50,7 +65,7 @@ int option_set_duration(const struct option_spec *spec, void *target, char *valu
 	if (text_duration(value, "", &ns, NULL) || ns < spec->min || ns > spec->max)
 		return error_set(e, -EINVAL,
 				 "'%.60s' is not allowed; allowed: a number of seconds, or one with ms, s, m, h or d, from %s to %s",
-				 value, text_time(min, sizeof(min), (double)spec->min), text_time(max, sizeof(max), (double)spec->max));
+				 value, duration(min, sizeof(min), spec->min), duration(max, sizeof(max), spec->max));
 	*(uint64_t *)target = ns;
 	return 0;
 }
