@@ -24,6 +24,8 @@ struct writer {
 
 static void put(struct writer *w, const char *text, size_t len)
 {
+	if (!len) // demanglers also write nothing, from NULL
+		return;
 	if (len >= w->cap - w->len) {
 		len = w->cap - w->len - 1;
 		w->full = true;
