@@ -4,9 +4,13 @@
 #include "agent/devices.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 #include <cmocka.h>
 
 #include "unit/agent/tree.h"
@@ -336,6 +340,45 @@ static void this_host(void **state)
 	devices_free(d);
 }
 
+// A loop device over a file in /var/tmp is stacked above the disk of that file system. Needs root; elsewhere skipped.
+static void this_host_loop(void **state)
+{
+	char file[] = "/var/tmp/blkprof-test-XXXXXX", path[32];
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), fd, loop = -1, number = -1;
+	struct devices *d = NULL;
+	struct error e = { { 0 } };
+	uint32_t got[256];
+	bool found = false;
+	struct stat st;
+	int n = 0;
+
+	if (control < 0)
+		skip();
+	fd = mkstemp(file);
+	unlink(file);
+	if (fd >= 0 && !fstat(fd, &st) && major(st.st_dev) && !ftruncate(fd, 1 << 20))
+		number = ioctl(control, LOOP_CTL_GET_FREE);
+	snprintf(path, sizeof(path), "/dev/loop%d", number);
+	if (number >= 0)
+		loop = open(path, O_RDWR | O_CLOEXEC);
+	if (loop >= 0 && !ioctl(loop, LOOP_SET_FD, fd)) {
+		d = devices_new(NULL, &e);
+		snprintf(path, sizeof(path), "%u:%u", major(st.st_dev), minor(st.st_dev));
+		n = d ? devices_select(d, path, got, 256, &e) : 0;
+		for (int i = 0; i < n; i++)
+			found |= got[i] == KDEV(7, (uint32_t)number);
+		ioctl(loop, LOOP_CLR_FD);
+	}
+	close(loop);
+	close(fd);
+	close(control);
+	if (!d)
+		skip();
+	devices_free(d);
+	if (!found)
+		fail_msg("loop%d is not above %s (%d devices) %s", number, path, n, e.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +387,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(unknown, setup, teardown),  cmocka_unit_test_setup_teardown(cycles, setup, teardown),
 		cmocka_unit_test_setup_teardown(rubbish, setup, teardown),  cmocka_unit_test_setup_teardown(refresh, setup, teardown),
 		cmocka_unit_test(no_sysfs), cmocka_unit_test(this_host),
+		cmocka_unit_test(this_host_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,12 +252,51 @@ static void cgroup_errors(void **state)
 	assert_int_equal(cgroup_find(h->mountinfo, name, &got, &e), -ENOENT);
 }
 
+// Groups made in this host's own hierarchies. Needs root; elsewhere skipped.
+static void this_host_cgroups(void **state)
+{
+	static const char *const mounts[] = { "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
+	unsigned tried = 0;
+
+	for (size_t i = 0; i < sizeof(mounts) / sizeof(*mounts); i++) {
+		struct filter_options o = { .n_cgroup = 1 };
+		char path[128], procs[160];
+		struct filter f;
+		struct error e;
+		struct stat st;
+		int err;
+
+		snprintf(path, sizeof(path), "%s/blkprof-test-%d", mounts[i], (int)getpid());
+		if (mkdir(path, 0755))
+			continue;
+		snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+		if (access(procs, F_OK)) {
+			// A tmpfs that only holds the mounts.
+			rmdir(path);
+			continue;
+		}
+		tried++;
+		stat(path, &st);
+		o.cgroup[0] = strrchr(path, '/');
+		err = resolve(&o, NULL, &f, &e);
+		rmdir(path);
+		if (err)
+			fail_msg("%s: %s", path, e.text);
+		assert_int_equal(f.n_cgroup, 1);
+		assert_int_equal(f.cgroup[0], st.st_ino);
+		assert_int_equal(f.cgroup_v1[0], i < 2);
+		assert_string_equal(f.controller[0], i == 0 ? "memory" : i == 1 ? "pids" : "");
+	}
+	if (!tried)
+		skip();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing), cmocka_unit_test(ops), cmocka_unit_test(pids), cmocka_unit_test(comms),
 		cmocka_unit_test(devices), cmocka_unit_test_setup_teardown(cgroup_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(cgroup_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(cgroup_errors, setup, teardown), cmocka_unit_test(this_host_cgroups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
