@@ -8,6 +8,8 @@
 
 static const struct command *const list[] = {
 	&command_record,
+	&command_top,
+	&command_export,
 	&command_doctor,
 	&command_completion,
 };

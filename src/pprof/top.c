@@ -8,6 +8,7 @@
 
 #include "pprof/decode_internal.h"
 #include "pprof/top_internal.h"
+#include "pprof/units.h"
 
 struct top *top_new(const struct top_options *options)
 {
@@ -44,6 +45,7 @@ void top_free(struct top *t)
 // With the first sample: only now the types are known.
 static int get_ready(struct top *t, const struct profile *p, struct error *e)
 {
+	int64_t scale;
 	int err;
 
 	t->profile = p;
@@ -52,6 +54,7 @@ static int get_ready(struct top *t, const struct profile *p, struct error *e)
 	if (err)
 		return err;
 	t->has_events = t->type && !strcmp(profile_text(p, p->types[0].unit), "count");
+	t->time = unit_parse(profile_text(p, p->types[t->type].unit), &scale) == UNIT_TIME;
 	t->type_totals = calloc(p->n_types, sizeof(*t->type_totals));
 	if (!t->type_totals)
 		return error_set(e, -ENOMEM, "out of memory");
@@ -227,7 +230,8 @@ static int on_sample(void *context, const struct profile *p, const struct pprof_
 	if (err)
 		return err;
 	v = s->values[t->type];
-	events = t->has_events ? s->values[0] : 0;
+	// Time counts all operations, as pprof's -mean does; bytes read are no property of a write.
+	events = t->has_events && (v || t->time) ? s->values[0] : 0;
 	t->samples++;
 	add_totals(t, s, v, events);
 	if (!v)

@@ -38,7 +38,7 @@ struct top {
 	const struct profile *profile;
 	struct memory_budget *budget;
 	size_t type;
-	bool ready, has_events, diff;
+	bool ready, has_events, diff, time;
 	uint64_t samples;
 	int64_t total, base_total, events, base_events;
 	int64_t *type_totals;
