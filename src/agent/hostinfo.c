@@ -85,7 +85,7 @@ static bool read_kallsyms(const char *proc)
 
 	snprintf(path, sizeof(path), "%s/kallsyms", proc);
 	f = fopen(path, "re");
-	for (int i = 0; f && i < 200 && !shown && fgets(line, sizeof(line), f); i++)
+	for (int i = 0; f && i < 200000 && !shown && fgets(line, sizeof(line), f); i++)
 		shown = strtoull(line, NULL, 16) > 0xffffffffu;
 	if (f)
 		fclose(f);

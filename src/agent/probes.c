@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "kprobe.skel.h"
 #include "tracepoint.skel.h"
 
 #define PROGRAMS_MAX 8
@@ -38,6 +39,7 @@ struct hooks {
 };
 
 static const struct hooks hooks[BACKENDS] = {
+	[BACKEND_KPROBE] = { kprobe__elf_bytes, { "on_submit_bio", "on_bio_endio" } },
 	[BACKEND_TRACEPOINT] = { tracepoint__elf_bytes, { "on_bio_queue", "on_bio_complete", "on_rq_complete" } },
 };
 static const char *const follow_hooks[] = { "on_fork", "on_exit" };
@@ -143,6 +145,8 @@ static int configure(struct probes *p, enum backend backend, const struct probes
 
 	if (!value || size < sizeof(config))
 		return -EINVAL;
+	// submit_bio is not entered with bio_list set but below a stacked device, on any kernel.
+	config.bio_list_valid |= backend != BACKEND_TRACEPOINT;
 	config.by_pid = config.follow || (o->filter && o->filter->n_pid);
 	config.by_comm = o->filter && o->filter->n_comm;
 	config.by_device = o->filter && o->filter->n_device;

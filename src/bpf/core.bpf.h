@@ -301,39 +301,34 @@ static __always_inline u64 wakeup(void)
 static __noinline void bio_charge(struct in_flight *e, u64 address, u64 end, u32 reason)
 {
 	struct cpu_state *cpu = this_cpu();
-	struct bio_rec *rec;
+	struct bio_rec rec;
 
 	if (!cpu || !e)
 		return;
-	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
-	if (rec) {
-		rec->type = RECORD_BIO;
-		rec->end_reason = reason;
-		rec->end = end;
-		__builtin_memcpy(&rec->bio, e, sizeof(rec->bio));
-	}
-	if (bpf_map_delete_elem(&in_flight, &address)) {
-		if (rec)
-			bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
+	rec.type = RECORD_BIO;
+	rec.end_reason = reason;
+	rec.end = end;
+	__builtin_memcpy(&rec.bio, e, sizeof(rec.bio)); /* another bio's as soon as it is deleted */
+	if (bpf_map_delete_elem(&in_flight, &address))
 		return;
-	}
 	__sync_fetch_and_add(&filter_of(address)->out, 1);
 	cpu->out++;
-	if (rec)
-		bpf_ringbuf_submit(rec, wakeup());
-	else
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), wakeup()))
 		lose(cpu, LOSS_RING_FULL);
 }
 
+/* Global functions are verified once, not once for each turn of a loop that calls them: with static ones the walk over a
+ * request's bios is too complex for 6.1. They take numbers only and must return one. */
+
 /* One ended part of a bio that may be in flight. `remaining` counts this part too (__bi_remaining before it ends). */
-static __noinline void part_ended(u64 address, u64 end_io, u64 private, s32 remaining, u32 status)
+__noinline int part_ended(u64 address, u64 end_io, u64 private, s32 remaining, u32 status)
 {
 	struct in_flight *e = bpf_map_lookup_elem(&in_flight, &address);
 	struct cpu_state *cpu;
 	u64 now;
 
 	if (!e)
-		return;
+		return 0;
 	now = bpf_ktime_get_ns();
 	if (e->end_io != end_io || e->private_ != private) {
 		cpu = this_cpu();
@@ -344,28 +339,30 @@ static __noinline void part_ended(u64 address, u64 end_io, u64 private, s32 rema
 				lose(cpu, LOSS_MISMATCH);
 			}
 		}
-		return;
+		return 0;
 	}
 	if (remaining > 1) {
 		e->last = now;
-		return;
+		return 0;
 	}
 	bio_charge(e, address, now, status == BLK_STS_AGAIN ? END_AGAIN : END_COMPLETED);
+	return 0;
 }
 
 #define CHAIN_DEPTH 4
 
 /* The parents of a chained part that has ended: each holds a reference per child, and completes inside bio_endio's own
  * loop, unseen by any hook, with the last of them. Parents are addresses here, so they are probe-read in every backend. */
-static __noinline void parents_ended(u64 address, u32 status, struct cpu_state *cpu)
+__noinline int parents_ended(u64 address, u32 status)
 {
+	struct cpu_state *cpu = this_cpu();
 	struct bio *bio;
 	u64 end_io, private;
 	s32 remaining;
 	u32 depth;
 
 	if (!cpu)
-		return;
+		return 0;
 	if (address != cpu->walk_parent) {
 		cpu->walk_parent = address;
 		cpu->walk_ended = 0;
@@ -380,9 +377,10 @@ static __noinline void parents_ended(u64 address, u32 status, struct cpu_state *
 		if (may_be_in_flight(filter_of(address)))
 			part_ended(address, end_io, private, remaining, status);
 		if (remaining > 1 || end_io != chain_endio())
-			return;
+			return 0;
 		address = private;
 	}
+	return 0;
 }
 
 /* This bio, or this part of it, has ended. */
@@ -405,7 +403,7 @@ static __always_inline void bio_ended(struct bio *bio, u32 status, struct cpu_st
 		part_ended(address, end_io, private, remaining, status);
 	if (remaining <= 1 && end_io == chain_endio()) {
 		cpu->address = private;
-		parents_ended(*(volatile u64 *)&cpu->address, status, cpu);
+		parents_ended(*(volatile u64 *)&cpu->address, status);
 	}
 }
 

@@ -4,6 +4,7 @@
 #ifndef BLKPROF_BPF_KERNEL_H
 #define BLKPROF_BPF_KERNEL_H
 
+#define __VMLINUX_H__ /* bpf_tracing.h: registers by the kernel's names */
 #include <linux/types.h>
 #include <linux/bpf.h>
 
@@ -64,7 +65,7 @@ struct bio_list {
 };
 
 struct pt_regs {
-	unsigned long bp, ip, sp;
+	unsigned long bp, ip, sp, di, si, dx, cx, r8, ax;
 };
 
 struct task_struct {
