@@ -60,7 +60,7 @@ struct hostinfo {
 	bool initial_user_ns;		// capabilities of another user namespace do not count for BPF
 	bool initial_pid_ns;		// false: in a container, pids of the kernel's records are not ours
 	bool initial_cgroup_ns;		// false: cgroup paths are seen from below
-	char container[32];		// "docker", "podman", "systemd-nspawn", "lxc", … or "" when nothing says so
+	char container[32];		// "docker", "podman", "systemd-nspawn", "lxc", … as files and init's environment say; a hint only
 
 	enum cgroup_layout cgroup_layout;
 	char cgroup2[128];		// mount point of the unified hierarchy, or ""

@@ -19,7 +19,7 @@ struct io_snapshot_options {
 	unsigned n_pid;
 };
 
-// Takes a few milliseconds on a node of a thousand processes. Of a COMMAND that has ended, take the snapshot before it is
+// Reads one small file for each process: about 50 us each. Of a COMMAND that has ended, take the snapshot before it is
 // reaped (waitid with WNOWAIT): its zombie still says what it and its reaped children read. NULL without memory.
 struct io_snapshot *io_snapshot_new(const struct io_snapshot_options *options);
 void io_snapshot_free(struct io_snapshot *s);

@@ -90,14 +90,14 @@ static void build(struct tree *t)
 	// A path of it: hidden, without a number.
 	tree_file(t, "sys/block/nvme0c0n1/hidden", "1\n");
 	tree_file(t, "mountinfo",
-		  "20 1 253:0 / / rw - ext4 /dev/mapper/vg0-root rw\n"
 		  "21 20 8:1 /sub /boot/bind rw - ext4 /dev/sda1 rw\n"
 		  "22 20 8:1 / /boot rw - ext4 /dev/sda1 rw\n"
 		  "23 20 253:1 / /srv rw - xfs /dev/mapper/luks-data rw\n"
 		  "24 20 0:44 / /my\\040data rw - btrfs /dev/sdd rw,space_cache\n"
 		  "25 20 0:45 / /net rw - nfs4 server:/export rw\n"
 		  "26 20 7:0 / /mnt/loop rw - ext4 /dev/loop0 rw\n"
-		  "27 20 253:0 /var /var/bind rw - ext4 /dev/mapper/vg0-root rw\n");
+		  "27 20 253:0 /var /var/bind rw - ext4 /dev/mapper/vg0-root rw\n"
+		  "20 1 253:0 / / rw - ext4 /dev/mapper/vg0-root rw\n");
 }
 
 static int setup(void **state)

@@ -46,6 +46,7 @@ static const struct pair stems[] = {
 	{ "iou-sqp-4711", "iou-sqp-" }, { "StyleThread#0", "StyleThread#" }, { "CPU 0/KVM", "CPU KVM" }, { "CPU 11/KVM", "CPU KVM" },
 	{ "Thread-1 (run)", "Thread-(run)" }, { "runc:[2:INIT]", "runc:[INIT]" }, { "memfd:sealed-91", "memfd:sealed-" },
 	{ "nfsiod", "nfsiod" }, { "0x7f", "0x7f" }, { "1st", "1st" },
+	{ "dump20251130x", "dumpx" }, { "x12345y", "xy" }, { "x1234y", "x1234y" },
 	// the number is part of the name
 	{ "python3", "python3" }, { "python3.11", "python3.11" }, { "php-fpm8.2", "php-fpm8.2" }, { "sqlite3", "sqlite3" },
 	{ "bzip2", "bzip2" }, { "fsck.ext4", "fsck.ext4" }, { "lz4", "lz4" }, { "md5sum", "md5sum" }, { "sha256sum", "sha256sum" },
