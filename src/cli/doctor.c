@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/devices.h"
 #include "agent/hostinfo.h"
@@ -70,9 +71,11 @@ static void check_privileges(const struct hostinfo *h)
 	for (unsigned i = 0; i < count; i++) {
 		if (hostinfo_capable(h, need[i].capability))
 			continue;
+		if (need[i].capability == CAP_SYS_RESOURCE && h->memlock_accounting != ANSWER_YES)
+			continue;
 		missing++;
-		line(need[i].required ? NO : WARN, "privileges", "%s is missing: it is needed to %s; run as root", need[i].name,
-		     need[i].why);
+		line(need[i].required ? NO : WARN, "privileges", "%s is missing: it is needed to %s; %s", need[i].name, need[i].why,
+		     geteuid() ? "run as root" : "root was started without it: allow it to this container or service");
 	}
 	if (!missing)
 		line(OK, "privileges", "all that is needed");

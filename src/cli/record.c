@@ -78,6 +78,7 @@ static int prepare(struct recording *r)
 	if (r->o->command.n && command_fork(&r->command, r->o->command.v, &e))
 		return fail(r, broken(r), &e);
 	configure(r, &ro);
+	output_attaching(&r->output);
 	err = recorder_new(&ro, &r->recorder, &e);
 	return err ? fail(r, broken(r), &e) : 0;
 }
@@ -148,7 +149,8 @@ static int write_profile(struct recording *r)
 
 	if (recorder_profile(r->recorder, &gz, &e) || output_write(&r->output, gz.data, gz.len, &e))
 		status = fail(r, broken(r), &e);
-	output_report(&r->output, r->recorder, HEAVIEST, status ? 0 : gz.len);
+	else
+		output_report(&r->output, r->recorder, HEAVIEST, gz.len);
 	buf_free(&gz);
 	return status;
 }

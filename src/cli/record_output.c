@@ -63,6 +63,12 @@ static uint64_t lost(struct recorder *r)
 	return n;
 }
 
+void output_attaching(const struct record_output *o)
+{
+	if (o->progress)
+		fprintf(stderr, "attaching the probes...");
+}
+
 void output_progress(const struct record_output *o, struct recorder *r, uint64_t elapsed_ns, uint64_t duration_ns)
 {
 	char reads[32], writes[32], others[32], read_bytes[32], written[32], of[32] = "", losses[48] = "";
@@ -103,7 +109,7 @@ void output_report(const struct record_output *o, struct recorder *r, unsigned h
 		fprintf(stderr, "blkprof record: no memory for the report\n");
 	else
 		fwrite(text.data, 1, text.len, stderr);
-	if (size && strcmp(o->path, "-"))
+	if (strcmp(o->path, "-"))
 		fprintf(stderr, "wrote %s (%s, backend %s)\n", o->path, text_bytes(bytes, sizeof(bytes), (double)size),
 			recorder_backend(r));
 	buf_free(&text);

@@ -21,9 +21,10 @@ struct record_output {
 int output_choose(struct record_output *o, const char *file, const char *node, bool command, struct error *e);
 int output_write(const struct record_output *o, const void *data, size_t len, struct error *e);
 
+void output_attaching(const struct record_output *o); // loading may take a second or two
 void output_progress(const struct record_output *o, struct recorder *r, uint64_t elapsed_ns, uint64_t duration_ns);
 void output_clear_progress(const struct record_output *o);
-// The report of the recorder, and where the profile is; size 0 = it was not written.
+// The report of the recorder, and where the profile of so many bytes is.
 void output_report(const struct record_output *o, struct recorder *r, unsigned heaviest, size_t size);
 
 #endif
