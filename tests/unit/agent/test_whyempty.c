@@ -271,7 +271,8 @@ static void this_host(void **state)
 	pid_t pid;
 	int go[2];
 
-	if (access("/proc/self/io", R_OK))
+	// A zombie's file is root's.
+	if (access("/proc/self/io", R_OK) || geteuid())
 		skip();
 	assert_int_equal(pipe(go), 0);
 	pid = fork();
