@@ -74,7 +74,7 @@ manual_pages() {
 		[ -s "$page" ] || { complain "there is no $page" && continue; }
 		complaints=$(LC_ALL=C.UTF-8 MANWIDTH=100 man --warnings -E UTF-8 -l "$page" 2>&1 >"$scratch/page")
 		[ -z "$complaints" ] || complain "$page: $complaints"
-		grep -q '@' <(sed 's/user:TOKEN@host//' "$scratch/page") && complain "$page: a placeholder is left"
+		grep -qE '@[A-Z]+@' "$scratch/page" && complain "$page: a placeholder is left"
 		# shellcheck disable=SC2086 # no word for the program itself
 		"$BLKPROF" $command --help | grep -oE -- ' --[a-z-]+' | sort -u | while read -r option; do
 			grep -qe "$option" "$scratch/page" || echo "$page does not have $option"
