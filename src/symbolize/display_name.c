@@ -229,40 +229,45 @@ static bool rust_name(const char *mangled, char *out, size_t cap)
 	return ok && w.len > 0;
 }
 
-static bool all_digits(const char *text, size_t len)
+static bool is_in(const char *const *words, const char *text, size_t len)
 {
-	return len && strspn(text, "0123456789") >= len;
+	for (; *words; words++)
+		if (strlen(*words) == len && !memcmp(*words, text, len))
+			return true;
+	return false;
 }
 
-// Length of the name without what compilers append to copies of a function: ".isra.0", ".cold", ".llvm.123", ".5".
+// What compilers append to copies of a function: ".isra.0", ".cold", ".llvm.123"; coroutines' parts in C++.
+static size_t without_suffix(const char *name, size_t len)
+{
+	static const char *const numbered[] = { "isra", "constprop", "part", "clone", "lto_priv", "llvm", "__uniq", "__part",
+						"cold", "localalias", "cfi", NULL };
+	static const char *const bare[] = { "cold", "localalias", "cfi", "cfi_jt", "resolver", "warm", NULL };
+	static const char *const coroutine[] = { "actor", "resume", "destroy", "cleanup", NULL };
+	const char *dot = memrchr(name, '.', len), *before;
+	bool known;
+	size_t at, n;
+
+	if (!dot || dot == name)
+		return len;
+	at = (size_t)(dot - name);
+	n = len - at - 1;
+	if (!n || strspn(dot + 1, "0123456789") < n) {
+		known = is_in(bare, dot + 1, n) || (!strncmp(name, "_Z", 2) && is_in(coroutine, dot + 1, n));
+		return known ? at : len;
+	}
+	before = memrchr(name, '.', at);
+	if (before && before > name && is_in(numbered, before + 1, (size_t)(dot - before) - 1))
+		return (size_t)(before - name);
+	// A bare number is a C compiler's for a static name; Go counts its closures so.
+	return before || memchr(name, '/', at) ? len : at;
+}
+
 static size_t without_clones(const char *name, size_t len)
 {
-	static const char *const words[] = { "isra", "constprop", "part", "cold", "llvm", "lto_priv", "localalias",
-					     "clone", "__uniq", "cfi", "cfi_jt", "resolver", "actor", "destroy", "resume",
-					     "cleanup", "warm", "hot", "str", "ipa_ra", "stub", "specialized" };
-
-	for (;;) {
-		const char *dot = memrchr(name, '.', len);
-		size_t at, n;
-		bool known = false;
-
-		if (!dot || dot == name)
-			return len;
-		at = (size_t)(dot - name);
-		n = len - at - 1;
-		// A bare number belongs to a word before it or to a plain C name; Go counts its closures so.
-		if (all_digits(dot + 1, n)) {
-			size_t inner = without_clones(name, at);
-			const char *before = memrchr(name, '.', at);
-
-			return inner < at || (!before && !memchr(name, '/', at)) ? inner : len;
-		}
-		for (size_t i = 0; i < sizeof(words) / sizeof(*words) && !known; i++)
-			known = strlen(words[i]) == n && !memcmp(dot + 1, words[i], n);
-		if (!known)
-			return len;
-		len = at;
-	}
+	for (size_t shorter; (shorter = without_suffix(name, len)) < len; len = shorter)
+		;
+	return len;
 }
 
 bool sym_display_name(const char *mangled, char *out, size_t cap)

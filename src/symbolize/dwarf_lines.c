@@ -24,7 +24,7 @@ struct dwarf_lines {
 	Dwarf *dwarf;
 	struct unit_range *ranges;
 	size_t count, cap;
-	size_t sections; // bytes that libdw keeps
+	size_t sections; // bytes that libdw keeps, about
 };
 
 static size_t debug_size(const struct elf_file *f)
@@ -102,7 +102,8 @@ struct dwarf_lines *dwarf_lines_new(const struct elf_file *f, size_t memory_max)
 	struct dwarf_lines *d;
 	size_t size = debug_size(f);
 
-	if (f->fd < 0 || !size || size > memory_max || elf_version(EV_CURRENT) == EV_NONE)
+	// libdw keeps about as much again of what it has parsed.
+	if (f->fd < 0 || !size || __builtin_mul_overflow(size, 2, &size) || size > memory_max || elf_version(EV_CURRENT) == EV_NONE)
 		return NULL;
 	d = calloc(1, sizeof(*d));
 	if (!d)

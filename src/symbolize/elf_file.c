@@ -66,6 +66,7 @@ static int read_header(struct elf_file *f, struct header *h, struct error *e)
 	if (raw[EI_CLASS] == ELFCLASS32) {
 		memcpy(&e32, raw, sizeof(e32));
 		f->machine = e32.e_machine;
+		f->entry = e32.e_entry;
 		*h = (struct header){ e32.e_phoff,     e32.e_shoff, e32.e_phentsize, e32.e_phnum,
 				      e32.e_shentsize, e32.e_shnum, e32.e_shstrndx };
 		return 0;
@@ -75,6 +76,7 @@ static int read_header(struct elf_file *f, struct header *h, struct error *e)
 	memcpy(&e64, raw, sizeof(e64));
 	f->is64 = true;
 	f->machine = e64.e_machine;
+	f->entry = e64.e_entry;
 	*h = (struct header){ e64.e_phoff,     e64.e_shoff, e64.e_phentsize, e64.e_phnum,
 			      e64.e_shentsize, e64.e_shnum, e64.e_shstrndx };
 	return 0;

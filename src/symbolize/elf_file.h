@@ -30,6 +30,7 @@ struct elf_file {
 	uint64_t size;
 	bool is64;
 	uint16_t machine;
+	uint64_t entry; // virtual address
 	struct elf_segment loads[ELF_LOADS_MAX];
 	unsigned loads_count;
 	struct elf_segment eh_frame_hdr; // memory_size 0 = there is none

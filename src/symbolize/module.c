@@ -56,6 +56,7 @@ void module_drop(struct sym_module *m)
 	m->table = NULL;
 	debug_file_close(&m->debug);
 	elf_file_close(&m->mini);
+	memset(&m->go, 0, sizeof(m->go));
 	m->mini_ok = m->loaded = false;
 }
 
@@ -169,6 +170,7 @@ static void load_lines(struct sym_module *m)
 static void load(struct sym_module *m)
 {
 	m->loaded = true;
+	m->is_go = elf_file_section(&m->elf, ".go.buildinfo") != NULL;
 	m->table = symtab_new(&m->elf, symbolizer_table_max(m->owner));
 	if (!m->table)
 		return;
@@ -180,6 +182,7 @@ static void load(struct sym_module *m)
 		add_table(m, &m->debug.elf, SHT_SYMTAB);
 	} else {
 		add_table(m, &m->elf, SHT_DYNSYM);
+		go_table_open(&m->go, &m->elf);
 		m->mini_ok = debug_data_open(&m->mini, &m->elf);
 		if (m->mini_ok)
 			add_table(m, &m->mini, SHT_SYMTAB);
@@ -210,18 +213,26 @@ static const struct sym_name *offset_name(struct sym_module *m, uint64_t offset)
 struct function {
 	uint64_t start, size; // virtual addresses; size 0 = unknown
 	struct symtab_match match;
-	bool has_symbol;
+	struct go_function go;
+	bool has_symbol, has_go;
 };
 
-// A symbol without a size gives way to unwind information that begins behind it.
+// A symbol without a size gives way to a table that knows of a function behind it.
 static bool find_function(struct sym_module *m, uint64_t address, struct function *ret)
 {
 	uint64_t start, size;
 
+	ret->has_go = false;
 	ret->has_symbol = m->table && symtab_find(m->table, address, &ret->match);
 	if (ret->has_symbol && ret->match.size) {
 		ret->start = ret->match.start;
 		ret->size = ret->match.size;
+		return true;
+	}
+	ret->has_go = m->go.count && go_table_find(&m->go, &m->elf, address, &ret->go);
+	if (ret->has_go) {
+		ret->start = ret->go.start;
+		ret->size = ret->go.size;
 		return true;
 	}
 	if (eh_frame_find(&m->elf, address, &start, &size)) {
@@ -235,6 +246,19 @@ static bool find_function(struct sym_module *m, uint64_t address, struct functio
 	return ret->has_symbol;
 }
 
+// Go's names have their own dots: "poll.(*FD).destroy" is no copy of anything. C code linked into the program is mangled
+// or has no dot.
+static const struct sym_name *symbol_name(struct sym_module *m, char *raw)
+{
+	size_t len = strlen(raw);
+
+	if (!m->is_go || !strncmp(raw, "_Z", 2) || !strncmp(raw, "_R", 2))
+		return names_symbol(&m->names, raw, "");
+	if (len > 5 && !strcmp(raw + len - 5, ".abi0"))
+		raw[len - 5] = 0; // the calling convention
+	return names_text(&m->names, raw);
+}
+
 static const struct sym_name *new_name(struct sym_module *m, const struct function *f, const struct plt_stub *stub)
 {
 	char raw[SYMTAB_NAME_MAX];
@@ -242,8 +266,9 @@ static const struct sym_name *new_name(struct sym_module *m, const struct functi
 
 	if (stub && plt_target(&m->elf, stub, raw, sizeof(raw)))
 		name = names_symbol(&m->names, raw, "@plt");
-	else if (!stub && f->has_symbol && symtab_name(m->table, &f->match, raw))
-		name = names_symbol(&m->names, raw, "");
+	else if (!stub && (f->has_go ? go_table_name(&m->go, &m->elf, &f->go, raw, sizeof(raw))
+				     : f->has_symbol && symtab_name(m->table, &f->match, raw)))
+		name = symbol_name(m, raw);
 	return name ? name : offset_name(m, f->start);
 }
 

@@ -8,6 +8,7 @@
 #include "symbolize/debug_file.h"
 #include "symbolize/dwarf_lines.h"
 #include "symbolize/elf_file.h"
+#include "symbolize/gopcln.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"
 #include "symbolize/symtab.h"
@@ -30,6 +31,8 @@ struct sym_module {
 	struct debug_file debug;
 	struct elf_file mini; // .gnu_debugdata
 	bool mini_ok;
+	bool is_go;
+	struct go_table go; // where there is no full symbol table
 	struct dwarf_lines *dwarf;
 
 	bool has_lines; // ever had them

@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -218,7 +219,55 @@ static inline void image_frames(struct image *im, const struct image_function *f
 	image_patch(im, section, 0, hdr, 12 + 8 * count);
 }
 
-// A module with everything that is read: two named functions, one without a name, a label, aliases, a linkage table.
+struct image_go {
+	uint64_t text, text_size, entry; // addresses; entry is of the ELF header
+	uint32_t magic;
+	bool says_text; // the table says where code starts
+};
+
+// A Go program of two functions, _rt0_amd64_linux and main.(*T).destroy, each half of the text. The ELF header's entry
+// is set by image_go_end.
+static inline void image_go_table(struct image *im, const struct image_go *go)
+{
+	static const char names[] = "_rt0_amd64_linux\0main.(*T).destroy";
+	bool old = go->magic == 0xfffffffa;
+	uint64_t words[8] = { 2, 0 };
+	unsigned skip = old ? 2 : 3, header = 8 + (skip + 5) * 8, functions = header + 48;
+	uint8_t table[256] = { 0 };
+	uint32_t half = (uint32_t)go->text_size / 2, at = 0;
+
+	memcpy(table, &go->magic, 4);
+	table[6] = 1;
+	table[7] = 8;
+	if (!old)
+		words[2] = go->says_text ? go->text : 0;
+	words[skip] = header;
+	words[skip + 4] = functions;
+	memcpy(table + 8, words, (skip + 5) * 8);
+	memcpy(table + header, names, sizeof(names));
+	for (uint32_t i = 0; i < 3; i++, at += half) {
+		uint64_t wide[2] = { go->text + at, 64 + i * 16 };
+		uint32_t narrow[2] = { at, 64 + i * 16 };
+		uint32_t name = i ? 17 : 0;
+		unsigned width = old ? 16 : 8;
+
+		memcpy(table + functions + i * width, old ? (void *)wide : (void *)narrow, i < 2 ? width : width / 2);
+		if (i < 2)
+			memcpy(table + functions + 64 + i * 16 + (old ? 8 : 4), &name, 4);
+	}
+	image_section(im, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, table, functions + 128 > sizeof(table) ? sizeof(table)
+		      : functions + 128, 0, 0);
+	image_section(im, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC, names, 16, 0, 0);
+}
+
+static inline void image_go_end(struct image *im, const struct image_go *go)
+{
+	image_end(im);
+	memcpy(im->file.data + offsetof(Elf64_Ehdr, e_entry), &go->entry, 8);
+}
+
+// A module with everything that is read: two named functions, one without a name, a label, aliases, a linkage table,
+// two functions of Go at 0x100.
 struct image_layout {
 	uint64_t text, plt; // file offsets
 };
@@ -256,7 +305,10 @@ static inline struct image_layout image_full(struct image *im)
 	const struct image_function functions[] = { { at + 0x10, 0x40 }, { at + 0x80, 0x80 }, { at + 0x200, 0x60 },
 						    { at + 0x3f0, 0x10 } };
 
+	const struct image_go go = { .text = at + 0x100, .text_size = 0x40, .magic = 0xfffffff1, .says_text = true };
+
 	image_frames(im, functions, 4, true);
+	image_go_table(im, &go);
 	image_end(im);
 	return (struct image_layout){ image_offset(im, text), image_offset(im, plt) };
 }

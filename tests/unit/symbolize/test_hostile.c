@@ -17,7 +17,7 @@ static unsigned named; // look-ups that still found the function
 
 static void look(const uint8_t *data, size_t len, const struct image_layout *at)
 {
-	static const uint16_t places[] = { 0, 0x10, 0x85, 0x210, 0x305, 0x3f8 };
+	static const uint16_t places[] = { 0, 0x10, 0x85, 0x110, 0x210, 0x305, 0x3f8 };
 	struct symbolizer *s = symbolizer_new(NULL);
 	struct sym_line lines[SYM_LINES_MAX];
 	int fd = image_fd(data, len);
@@ -76,7 +76,7 @@ static void breaks_headers(void **state)
 static void breaks_contents(void **state)
 {
 	static const char *const sections[] = { ".note.gnu.build-id", ".eh_frame", ".eh_frame_hdr", ".dynsym", ".dynstr",
-						".rela.plt", ".plt" };
+						".rela.plt", ".plt", ".gopclntab" };
 	struct image im;
 	struct image_layout at = image_full(&im);
 

@@ -71,6 +71,7 @@ static void names_functions(void **state)
 	assert_string_equal(name_at(m, at.text + 0x3a0), "in_assembler");
 	snprintf(text, sizeof(text), "libfoo+0x%llx", (unsigned long long)(IMAGE_BASE + at.text + 0x3f0));
 	assert_string_equal(name_at(m, at.text + 0x3f8), text);
+	assert_string_equal(name_at(m, at.text + 0x125), "main.(*T).destroy");
 	// A stub of the linkage table, and the table's head, which is nobody's.
 	assert_string_equal(name_at(m, at.plt + 0x18), "pwrite64@plt");
 	assert_null(strstr(name_at(m, at.plt + 4), "@plt"));
@@ -156,6 +157,56 @@ static void picks_one_of_many(void **state)
 	assert_string_equal(name_at(m, offset + 0x1a5), "selector");
 	image_free(&im);
 	symbolizer_free(s);
+}
+
+static void expect_go(const struct image_go *given, const char *first, const char *second)
+{
+	struct symbolizer *s = symbolizer_new(NULL);
+	struct image_go go = *given;
+	uint8_t code[0x100] = { 0 };
+	struct image im;
+	struct sym_module *m;
+	uint64_t start, size;
+	unsigned text;
+
+	image_begin(&im);
+	text = image_section(&im, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, code, sizeof(code), 0, 0);
+	go.text = im.sections[text].sh_addr;
+	go.text_size = sizeof(code);
+	go.entry += go.text;
+	image_go_table(&im, &go);
+	image_go_end(&im, &go);
+	m = open_image(s, &im, "prog");
+	if (first) {
+		assert_string_equal(name_at(m, image_offset(&im, text) + 0x7f), first);
+		assert_string_equal(name_at(m, image_offset(&im, text) + 0x80), second);
+		assert_string_equal(name_at(m, image_offset(&im, text) + 0xff), second);
+		assert_true(sym_module_function(m, image_offset(&im, text) + 0x90, &start, &size));
+		assert_int_equal(start, image_offset(&im, text) + 0x80);
+		assert_int_equal(size, 0x80);
+	} else {
+		assert_int_equal(strncmp(name_at(m, image_offset(&im, text) + 0x7f), "prog+0x", 7), 0);
+	}
+	image_free(&im);
+	symbolizer_free(s);
+}
+
+static void names_stripped_go(void **state)
+{
+	const struct image_go of_1_20 = { .magic = 0xfffffff1, .says_text = true };
+	const struct image_go of_1_18 = { .magic = 0xfffffff0, .says_text = true, .entry = 5 };
+	const struct image_go of_1_16 = { .magic = 0xfffffffa };
+	const struct image_go of_1_26 = { .magic = 0xfffffff1 };
+	const struct image_go with_c = { .magic = 0xfffffff1, .entry = 0x90 };
+	const struct image_go of_the_future = { .magic = 0xfffffff7, .says_text = true };
+
+	expect_go(&of_1_20, "_rt0_amd64_linux", "main.(*T).destroy");
+	expect_go(&of_1_18, "_rt0_amd64_linux", "main.(*T).destroy");
+	expect_go(&of_1_16, "_rt0_amd64_linux", "main.(*T).destroy");
+	expect_go(&of_1_26, "_rt0_amd64_linux", "main.(*T).destroy");
+	// Where Go's code starts is not known: better no name than a wrong one.
+	expect_go(&with_c, NULL, NULL);
+	expect_go(&of_the_future, NULL, NULL);
 }
 
 static void names_what_is_no_elf(void **state)
@@ -304,7 +355,7 @@ int main(void)
 		cmocka_unit_test(names_functions),	cmocka_unit_test(walks_frames_without_a_table),
 		cmocka_unit_test(picks_one_of_many),	cmocka_unit_test(names_what_is_no_elf),
 		cmocka_unit_test(shares_modules),	cmocka_unit_test(keeps_to_its_memory),
-		cmocka_unit_test(keeps_to_its_files),
+		cmocka_unit_test(keeps_to_its_files),	cmocka_unit_test(names_stripped_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

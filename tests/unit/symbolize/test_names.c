@@ -52,6 +52,8 @@ static void shows_cpp(void **state)
 		{ "_Z3maxIiET_S0_S0_", "max" },
 		{ "_ZN7rocksdb6DBImpl3GetERKNS_11ReadOptionsEPNS_18ColumnFamilyHandleERKNS_5SliceEPNSt7__cxx1112basic_stringIc"
 		  "St11char_traitsIcESaIcEEE.cold", "rocksdb::DBImpl::Get" },
+		{ "_Z3foov.actor", "foo" },
+		{ "_Z3foov.localalias", "foo" },
 		{ "_Zbroken", "_Zbroken" },
 		{ "_Z", "_Z" },
 	};
@@ -90,6 +92,11 @@ static void leaves_plain_names(void **state)
 		{ "helper.5", "helper" },
 		{ "helper.lto_priv.0", "helper" },
 		{ ".cold", ".cold" },
+		{ "internal/poll.(*FD).destroy", "internal/poll.(*FD).destroy" },
+		{ "debug/dwarf.(*Reader).clone", "debug/dwarf.(*Reader).clone" },
+		{ "main.part", "main.part" },
+		{ "fetch.cold.3", "fetch" },
+		{ "a.", "a." },
 		{ "a.b", "a.b" },
 		{ "", "" },
 	};
