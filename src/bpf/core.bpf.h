@@ -120,6 +120,13 @@ static __always_inline struct cpu_state *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &zero);
 }
 
+/* A pointer as the number that it is: the verifier forgets its type on the way through a map. */
+static __always_inline u64 number(struct cpu_state *cpu, const void *pointer)
+{
+	cpu->address = (u64)pointer;
+	return *(volatile u64 *)&cpu->address;
+}
+
 static __always_inline void lose(struct cpu_state *cpu, enum loss_cause cause)
 {
 	cpu->losses[cause]++;
@@ -389,22 +396,20 @@ static __always_inline void bio_ended(struct bio *bio, u32 status, struct cpu_st
 	u64 address, end_io, private;
 	s32 remaining;
 
-	cpu->address = (u64)bio;
-	address = *(volatile u64 *)&cpu->address;
+	address = number(cpu, bio);
 	end_io = (u64)READ(bio, bi_end_io);
 	if (!may_be_in_flight(filter_of(address)) && end_io != chain_endio())
 		return;
-	private = (u64)READ(bio, bi_private);
+	end_io = number(cpu, (const void *)end_io);
+	private = number(cpu, READ(bio, bi_private));
 	remaining = READ(bio, __bi_remaining.counter);
 	/* Parts of one bio in one request are walked before any of them has given its reference back. */
 	if (address == cpu->walk_parent)
 		remaining -= cpu->walk_ended;
 	if (may_be_in_flight(filter_of(address)))
 		part_ended(address, end_io, private, remaining, status);
-	if (remaining <= 1 && end_io == chain_endio()) {
-		cpu->address = private;
-		parents_ended(*(volatile u64 *)&cpu->address, status);
-	}
+	if (remaining <= 1 && end_io == chain_endio())
+		parents_ended(private, status);
 }
 
 /* ---- submission ---- */
@@ -524,8 +529,7 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 		cpu->filtered_ops++;
 		return;
 	}
-	cpu->address = (u64)bio;
-	address = *(volatile u64 *)&cpu->address;
+	address = number(cpu, bio);
 	if (may_be_in_flight(filter_of(address)) && !stale_entry(address, cpu))
 		return;
 	z = bpf_map_lookup_elem(&counters, &slot);
