@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/eh_frame.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PE_OMIT	    0xff
@@ -10,7 +11,7 @@
 #define PE_SDATA4   0x0b
 #define HDR_TABLE   (PE_DATAREL | PE_SDATA4) // what every linker writes
 #define CIE_MAX	    256			     // of a CIE its augmentation is read; it is at the start
-#define WALK_MAX    200000		     // entries of an .eh_frame without a table
+#define WALK_MAX    50000		     // entries of an .eh_frame without a table
 
 struct cursor {
 	const uint8_t *data;
@@ -188,7 +189,7 @@ struct table {
 	uint64_t count;
 };
 
-static bool read_table(const struct elf_file *f, struct table *ret, uint64_t *ret_eh_frame)
+static bool read_table(const struct elf_file *f, struct table *ret)
 {
 	uint8_t raw[32], frame_encoding, count_encoding, table_encoding;
 	struct cursor c = { .data = raw };
@@ -203,7 +204,7 @@ static bool read_table(const struct elf_file *f, struct table *ret, uint64_t *re
 	frame_encoding = (uint8_t)take(&c, 1);
 	count_encoding = (uint8_t)take(&c, 1);
 	table_encoding = (uint8_t)take(&c, 1);
-	*ret_eh_frame = take_pointer(&c, frame_encoding, f->is64);
+	take_pointer(&c, frame_encoding, f->is64);
 	if (c.bad || table_encoding != HDR_TABLE || count_encoding == PE_OMIT)
 		return false;
 	ret->count = take_pointer(&c, count_encoding, f->is64);
@@ -247,32 +248,78 @@ static bool search_table(const struct elf_file *f, const struct table *t, uint64
 	return low && table_entry(f, t, low - 1, &start, ret_fde);
 }
 
-static bool walk(const struct elf_file *f, uint64_t at, uint64_t end, uint64_t address, uint64_t *ret_start,
-		 uint64_t *ret_size)
+void eh_frame_free(struct eh_frame *frame)
 {
-	uint64_t len, start, size;
+	free(frame->functions);
+	memset(frame, 0, sizeof(*frame));
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct eh_function *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->size < y->size ? -1 : x->size > y->size;
+}
+
+static void collect(struct eh_frame *frame, const struct elf_file *f)
+{
+	const struct elf_section *section = elf_file_section(f, ".eh_frame");
+	struct eh_function *fit;
+	uint64_t at, end, len;
 	unsigned header;
 
+	frame->collected = true;
+	if (!section || __builtin_add_overflow(section->address, section->size, &end))
+		return;
+	frame->functions = calloc(WALK_MAX, sizeof(*frame->functions));
+	if (!frame->functions)
+		return;
+	at = section->address;
 	for (unsigned n = 0; n < WALK_MAX && at < end && entry_length(f, at, &len, &header); n++) {
-		if (read_fde(f, at, &start, &size) && address >= start && address - start < size) {
-			*ret_start = start;
-			*ret_size = size;
-			return true;
-		}
+		struct eh_function *next = &frame->functions[frame->count];
+
+		frame->count += read_fde(f, at, &next->start, &next->size);
 		if (len > end - at)
 			break;
 		at += header + len;
 	}
-	return false;
+	if (frame->count)
+		qsort(frame->functions, frame->count, sizeof(*frame->functions), compare);
+	fit = realloc(frame->functions, (frame->count + 1) * sizeof(*fit));
+	if (fit)
+		frame->functions = fit;
 }
 
-bool eh_frame_find(const struct elf_file *f, uint64_t address, uint64_t *ret_start, uint64_t *ret_size)
+static bool search_collected(const struct eh_frame *frame, uint64_t address, uint64_t *ret_start, uint64_t *ret_size)
 {
-	const struct elf_section *section;
-	uint64_t eh_frame = 0, fde, start, size;
+	size_t low = 0, high = frame->count;
+	const struct eh_function *found;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (frame->functions[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	found = low ? &frame->functions[low - 1] : NULL;
+	if (!found || address - found->start >= found->size)
+		return false;
+	*ret_start = found->start;
+	*ret_size = found->size;
+	return true;
+}
+
+bool eh_frame_find(struct eh_frame *frame, const struct elf_file *f, uint64_t address, uint64_t *ret_start,
+		   uint64_t *ret_size)
+{
+	uint64_t fde, start, size;
 	struct table table;
 
-	if (read_table(f, &table, &eh_frame)) {
+	if (!frame->collected && read_table(f, &table)) {
 		if (!search_table(f, &table, address, &fde) || !read_fde(f, fde, &start, &size) || address < start ||
 		    address - start >= size)
 			return false;
@@ -280,8 +327,7 @@ bool eh_frame_find(const struct elf_file *f, uint64_t address, uint64_t *ret_sta
 		*ret_size = size;
 		return true;
 	}
-	section = elf_file_section(f, ".eh_frame");
-	if (!section || section->address + section->size < section->address)
-		return false;
-	return walk(f, section->address, section->address + section->size, address, ret_start, ret_size);
+	if (!frame->collected)
+		collect(frame, f);
+	return search_collected(frame, address, ret_start, ret_size);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbolize/eh_frame.h"
 #include "symbolize/plt.h"
 
 #define TEXT_MAX 512
@@ -56,6 +55,7 @@ void module_drop(struct sym_module *m)
 	m->table = NULL;
 	debug_file_close(&m->debug);
 	elf_file_close(&m->mini);
+	eh_frame_free(&m->frames);
 	memset(&m->go, 0, sizeof(m->go));
 	m->mini_ok = m->loaded = false;
 }
@@ -81,7 +81,7 @@ static size_t elf_memory(const struct elf_file *f)
 size_t module_memory(const struct sym_module *m)
 {
 	return sizeof(*m) + elf_memory(&m->elf) + elf_memory(&m->mini) + elf_memory(&m->debug.elf) +
-	       symtab_memory(m->table) + dwarf_lines_memory(m->dwarf) + m->names.memory;
+	       symtab_memory(m->table) + dwarf_lines_memory(m->dwarf) + m->frames.count * sizeof(*m->frames.functions) + m->names.memory;
 }
 
 unsigned module_files(const struct sym_module *m)
@@ -235,7 +235,7 @@ static bool find_function(struct sym_module *m, uint64_t address, struct functio
 		ret->size = ret->go.size;
 		return true;
 	}
-	if (eh_frame_find(&m->elf, address, &start, &size)) {
+	if (eh_frame_find(&m->frames, &m->elf, address, &start, &size)) {
 		ret->has_symbol = ret->has_symbol && ret->match.start >= start;
 		ret->start = ret->has_symbol ? ret->match.start : start;
 		ret->size = size - (ret->start - start);

@@ -7,6 +7,7 @@
 
 #include "symbolize/debug_file.h"
 #include "symbolize/dwarf_lines.h"
+#include "symbolize/eh_frame.h"
 #include "symbolize/elf_file.h"
 #include "symbolize/gopcln.h"
 #include "symbolize/names.h"
@@ -31,6 +32,7 @@ struct sym_module {
 	struct debug_file debug;
 	struct elf_file mini; // .gnu_debugdata
 	bool mini_ok;
+	struct eh_frame frames;
 	bool is_go;
 	struct go_table go; // where there is no full symbol table
 	struct dwarf_lines *dwarf;

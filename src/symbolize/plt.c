@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RELOCATIONS_MAX 4000000
+#define RELOCATIONS_MAX 500000 // of one table
+#define TABLES_MAX	4
 #define CHUNK		2048
 #define STUB_MAX	32
 
@@ -118,20 +119,30 @@ static size_t symbol_name(const struct elf_file *f, const struct elf_section *sy
 	return elf_file_string(f, strings->offset + name, end, out, cap);
 }
 
-static size_t slot_name(const struct elf_file *f, uint64_t slot, char *out, size_t cap)
+static bool is_table(const struct elf_file *f, const struct elf_section *s)
 {
 	size_t rela = f->is64 ? sizeof(Elf64_Rela) : sizeof(Elf32_Rela), rel = f->is64 ? sizeof(Elf64_Rel) : sizeof(Elf32_Rel);
+
+	if (!(s->type == SHT_RELA && s->entry_size == rela) && !(s->type == SHT_REL && s->entry_size == rel))
+		return false;
+	return s->link < f->sections_count && f->sections[s->link].type == SHT_DYNSYM;
+}
+
+// .rela.plt, which names the section it is for, before the much larger .rela.dyn.
+static size_t slot_name(const struct elf_file *f, uint64_t slot, char *out, size_t cap)
+{
 	uint8_t *chunk = malloc(CHUNK * sizeof(Elf64_Rela));
+	unsigned tables = 0;
 	size_t len = 0;
 
-	for (uint32_t i = 1; chunk && i < f->sections_count && !len; i++) {
-		const struct elf_section *s = &f->sections[i];
+	for (uint32_t i = 0; chunk && i < 2 * f->sections_count && !len && tables < TABLES_MAX; i++) {
+		const struct elf_section *s = &f->sections[i % f->sections_count];
+		bool first = s->flags & SHF_INFO_LINK;
 		uint32_t symbol;
 
-		if (!(s->type == SHT_RELA && s->entry_size == rela) && !(s->type == SHT_REL && s->entry_size == rel))
+		if (first != (i < f->sections_count) || !is_table(f, s))
 			continue;
-		if (s->link >= f->sections_count || f->sections[s->link].type != SHT_DYNSYM)
-			continue;
+		tables++;
 		symbol = search(f, s, slot, chunk);
 		if (symbol)
 			len = symbol_name(f, &f->sections[s->link], symbol, out, cap);

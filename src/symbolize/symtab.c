@@ -11,6 +11,7 @@
 #define SIZE_MAX_BITS ((1u << SIZE_BITS) - 1)
 #define WALK_MAX      256 // symbols that are looked at before one that may hold the address
 #define ALIASES_MAX   64
+#define ENTRIES_MAX   8000000 // read of one table, whatever they are: a sparse file costs nothing to make
 
 struct symbol {
 	uint32_t start; // from the base address
@@ -144,6 +145,8 @@ static int take_all(struct symtab *t, const struct elf_file *f, const struct elf
 	uint64_t left = section->size / entry, at = section->offset;
 	int err = 0;
 
+	if (left > ENTRIES_MAX)
+		left = ENTRIES_MAX;
 	while (left && !err) {
 		size_t want = left < CHUNK_SYMBOLS ? (size_t)left : CHUNK_SYMBOLS;
 		size_t got = elf_file_read(f, at, chunk, want * entry) / entry;
