@@ -487,7 +487,7 @@ static __always_inline bool stratum_bio(struct stratum *s, u32 *weight)
 	if (--s->gap)
 		return false;
 	*weight = s->weight;
-	sampler_taken(s, target, bpf_get_prandom_u32());
+	sampler_taken(s, bpf_get_prandom_u32());
 	return true;
 }
 

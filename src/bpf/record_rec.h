@@ -119,6 +119,8 @@ struct stratum {
 	u32 count;  /* bios in this tick */
 	u32 taken;  /* samples in this tick */
 	u32 weight; /* 1/p, 24.8 fixed point */
+	u32 saved;  /* samples not taken in quiet ticks */
+	u32 target; /* samples of this tick after which p halves */
 };
 
 enum stratum_class {
@@ -208,7 +210,7 @@ enum stack_flag {
 _Static_assert(sizeof(struct in_flight) == 96, "layout");
 _Static_assert(sizeof(struct bio_rec) == 112, "layout");
 _Static_assert(__builtin_offsetof(struct stack_rec, frames) == 24, "layout");
-_Static_assert(sizeof(struct stratum) == 24, "layout");
-_Static_assert(sizeof(struct slot_counters) == 328, "layout");
+_Static_assert(sizeof(struct stratum) == 32, "layout");
+_Static_assert(sizeof(struct slot_counters) == 352, "layout");
 
 #endif
