@@ -16,9 +16,10 @@ def path():
     return os.environ.get("BLKPROF") or os.path.join(build(), "blkprof")
 
 
-def run(*args, timeout=60, **kw):
+def run(*args, timeout=120, **kw):
     """Result with returncode, stdout and stderr as text."""
-    kw.setdefault("stdin", subprocess.DEVNULL)
+    if "input" not in kw:
+        kw.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.run([path(), *args], timeout=timeout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kw)
 
 
@@ -68,7 +69,9 @@ class Recording:
                 if self.process.stdout.readline() != "on\n":
                     raise RuntimeError("record does not start: %s" % self.stderr())
             else:
-                wait_for(lambda: bpf_links(self.process.pid) or self.process.poll() is not None, "record to attach")
+                wait_for(lambda: bpf_links(self.process.pid) or self.process.poll() is not None, "record to attach", 60)
+                if self.process.poll() is not None:
+                    raise RuntimeError("record does not start: %s" % self.stderr())
                 time.sleep(0.3)
         except BaseException:
             self.__exit__()
@@ -87,7 +90,7 @@ class Recording:
         with open(self.err) as f:
             return f.read()
 
-    def stop(self, timeout=60):
+    def stop(self, timeout=120):
         """Ends it (Ctrl-C, or the marker's end) and reads the profile."""
         if self.marker:
             self.process.stdin.close()
@@ -95,7 +98,7 @@ class Recording:
             self.process.send_signal(signal.SIGINT)
         return self.wait(timeout)
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=120):
         status = self.process.wait(timeout=timeout)
         if status:
             raise RuntimeError("record ended with %d: %s" % (status, self.stderr()))

@@ -149,7 +149,7 @@ def slow_files(folder, delay_ms=1.0, size="256M"):
     point = os.path.join(folder, "slow")
     os.makedirs(point, exist_ok=True)
     server = subprocess.Popen([program("slowfs"), "--size", size, "--delay", "%gms" % delay_ms, point],
-                              stdout=subprocess.PIPE, text=True)
+                              stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(-10))
     try:
         if server.stdout.readline() != "ready\n":
             raise RuntimeError("slowfs does not start")
