@@ -96,6 +96,7 @@ static __always_inline u32 walk(void *ctx, struct stack_scratch *s, u32 at, u64 
 	for (i = 0; i < RECORD_FRAMES; i++) {
 		u32 to = at + i;
 
+		barrier_var(to); /* or clang adds the index to an address whose bounds the verifier has from elsewhere */
 		if (i >= n || to >= RECORD_CALLERS + 2 * RECORD_FRAMES)
 			break;
 		s->rec.frames[to] = s->walk[i];
