@@ -28,6 +28,8 @@ struct sym_line {
 
 #define SYM_LINES_MAX 16
 
+// Keeps files open to read names on demand, a quarter of RLIMIT_NOFILE (as it is now) at most; beyond that the least used
+// are closed and opened again by path when needed, which only works while the file is there.
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options);
 void symbolizer_free(struct symbolizer *s);
 
@@ -47,7 +49,7 @@ void sym_module_put(struct sym_module *m); // also NULL
 
 const char *sym_module_build_id(const struct sym_module *m); // hexadecimal or NULL
 const char *sym_module_error(const struct sym_module *m);    // NULL when all is well
-// What a mapping that is shown for this module may claim.
+// What a mapping that is shown for this module may claim; known from the first look-up on.
 void sym_module_has(const struct sym_module *m, bool *ret_filenames, bool *ret_lines, bool *ret_inlines);
 
 // The lines of the code at a file offset, innermost inlined call first, the containing function last; at least one,

@@ -299,6 +299,9 @@ static bool better(const struct symbol *a, const char *name_a, const struct symb
 
 	if (a->function != b->function)
 		return a->function;
+	// A function that ends in unreachable code may be empty, and lies at the start of the next one.
+	if (!a->size != !b->size)
+		return a->size != 0;
 	if (a->local != b->local)
 		return b->local;
 	if (underscores(name_a) != underscores(name_b))

@@ -31,7 +31,7 @@ struct symtab_match {
 // The function that holds a virtual address: a symbol whose size covers it, else the nearest one without a size in the
 // same section.
 bool symtab_find(const struct symtab *t, uint64_t address, struct symtab_match *ret);
-// The name people know among the symbols of a match: exported before local, few leading underscores, short, then
+// The name people know among the symbols of a match: those with a size, exported before local, few leading underscores, short, then
 // alphabetical. Its length, 0 when no name can be read.
 size_t symtab_name(const struct symtab *t, const struct symtab_match *match, char out[SYMTAB_NAME_MAX]);
 

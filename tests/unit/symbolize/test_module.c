@@ -143,9 +143,12 @@ static void picks_one_of_many(void **state)
 	image_symbol(&im, "$x", STB_LOCAL, STT_NOTYPE, text, at + 0x160, 0);
 	image_symbol(&im, "fetch.constprop.0.isra.0", STB_LOCAL, STT_FUNC, text, at + 0x180, 0x10);
 	image_symbol(&im, "selector", STB_GLOBAL, STT_GNU_IFUNC, text, at + 0x1a0, 0x10);
+	image_symbol(&im, "empty", STB_GLOBAL, STT_FUNC, text, at + 0x1c0, 0);
+	image_symbol(&im, "follows_empty", STB_GLOBAL, STT_FUNC, text, at + 0x1c0, 0x10);
 	image_symbols(&im, SHT_SYMTAB);
 	image_end(&im);
 	m = open_image(s, &im, "prog");
+	assert_string_equal(name_at(m, offset + 0x1c5), "follows_empty");
 	assert_string_equal(name_at(m, offset + 4), "write");
 	assert_string_equal(name_at(m, offset + 0x22), "outer");
 	assert_string_equal(name_at(m, offset + 0x35), "outer");
