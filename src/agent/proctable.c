@@ -167,7 +167,7 @@ struct proc *proctable_find(struct proctable *t, pid_t pid, uint64_t time_ns)
 void proctable_end(struct proctable *t, struct proc *p, uint64_t time_ns)
 {
 	ended_remove(t, p);
-	p->end_ns = time_ns;
+	p->end_ns = time_ns < UINT64_MAX ? time_ns : UINT64_MAX - 1; // which would say that it lives
 	ended_append(t, p);
 }
 

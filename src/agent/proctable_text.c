@@ -15,18 +15,18 @@ static size_t text_size(size_t len)
 
 static struct proc_text *keep(struct proctable *t, const struct proc_text_key *identity, const char *text, size_t len)
 {
-	struct {
+	union {
 		struct proc_text_key key;
-		char text[PATH_MAX];
+		char bytes[sizeof(struct proc_text_key) + PATH_MAX];
 	} wanted;
 	struct proc_text *found;
 	size_t key_len;
 
-	if (len >= sizeof(wanted.text))
-		len = sizeof(wanted.text) - 1;
+	if (len >= PATH_MAX)
+		len = PATH_MAX - 1;
 	key_len = sizeof(*identity) + len;
 	wanted.key = *identity;
-	memcpy(wanted.text, text, len);
+	memcpy(wanted.bytes + sizeof(wanted.key), text, len);
 	HASH_FIND(hh, t->texts, &wanted, key_len, found);
 	if (found) {
 		found->users++;
