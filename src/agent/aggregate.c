@@ -70,9 +70,9 @@ uint64_t latency_class(uint64_t ns)
 
 	if (ns < base)
 		return 0;
-	while (base <= UINT64_MAX / 20 && ns >= base * 10)
+	while (ns / base >= 10)
 		base *= 10;
-	return ns >= base * 5 ? base * 5 : ns >= base * 2 ? base * 2 : base;
+	return ns / base >= 5 ? base * 5 : ns / base >= 2 ? base * 2 : base;
 }
 
 uint32_t bytes_class(uint32_t bytes)

@@ -110,7 +110,7 @@ def realised_gap(bios, rng):
 
 class Stratum:
     def __init__(self):
-        self.tick, self.p, self.gap, self.count, self.taken = -1, 1.0, 1, 0, 0
+        self.tick, self.p, self.gap, self.count, self.taken = -SAVED_TICKS - 1, 1.0, 1, 0, 0
         self.saved, self.target = 0, TARGET
         self.ops = self.bytes = 0             # exact, counted for every bio
         self.samples = []                     # (stack, bytes, latency, weight)
