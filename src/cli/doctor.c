@@ -12,6 +12,7 @@
 #include "agent/hostinfo.h"
 #include "agent/recorder.h"
 #include "cli/command.h"
+#include "cli/privileges.h"
 #include "cli/record_options.h"
 #include "common/text.h"
 
@@ -185,8 +186,11 @@ static int verdict(void)
 	struct recorder *r = NULL;
 	struct error e = { 0 };
 	const char *reason;
+	int err;
 
-	if (recorder_new(&ro, &r, &e)) {
+	err = recorder_new(&ro, &r, &e);
+	if (err) {
+		privileges_explain(err, &e);
 		error_prefix(&e, 0, "record will not work");
 		fflush(stdout);
 		return command_error("doctor", STATUS_FAILED, &e);

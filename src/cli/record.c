@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/privileges.h"
 #include "cli/record_command.h"
 #include "cli/record_options.h"
 #include "cli/record_output.h"
@@ -80,6 +81,8 @@ static int prepare(struct recording *r)
 	configure(r, &ro);
 	output_attaching(&r->output);
 	err = recorder_new(&ro, &r->recorder, &e);
+	if (err)
+		privileges_explain(err, &e);
 	return err ? fail(r, broken(r), &e) : 0;
 }
 
