@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// Programs that do nothing, on the hooks and of the types of the measured ones: what the hooks themselves cost.
+#include "bpf/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+SEC("?tp_btf/block_bio_queue")
+int BPF_PROG(typed_submit, struct bio *bio)
+{
+	return 0;
+}
+
+SEC("?tp_btf/block_bio_complete")
+int BPF_PROG(typed_complete, void *queue, struct bio *bio)
+{
+	return 0;
+}
+
+SEC("?tp_btf/block_rq_complete")
+int BPF_PROG(typed_rq_complete, struct request *rq, u32 status, u32 nr_bytes)
+{
+	return 0;
+}
+
+SEC("?raw_tp/block_bio_queue")
+int raw_submit(struct bpf_raw_tracepoint_args *ctx)
+{
+	return 0;
+}
+
+SEC("?raw_tp/block_bio_complete")
+int raw_complete(struct bpf_raw_tracepoint_args *ctx)
+{
+	return 0;
+}
