@@ -14,13 +14,6 @@
 #include "common/text.h"
 #include "pprof/builder.h"
 
-static const char *const op_names[OP_CLASSES] = { "read", "write", "flush", "discard", "write_zeroes", "other" };
-
-const char *op_name(unsigned op)
-{
-	return op_names[op < OP_CLASSES ? op : OP_OTHER];
-}
-
 struct output {
 	struct recorder *r;
 	struct pprof_builder *b;
@@ -82,7 +75,7 @@ static unsigned make_labels(struct output *o, const struct row *row, char comm[6
 	if (io)
 		l[n++] = (struct pprof_label_info){ .key = "device", .text = o->r->disks[row->key.disk] };
 	if (io)
-		l[n++] = (struct pprof_label_info){ .key = "op", .text = op_name(row->key.op) };
+		l[n++] = (struct pprof_label_info){ .key = "op", .text = filter_op_name(row->key.op) };
 	l[n++] = (struct pprof_label_info){ .key = "service", .text = resolver_service(o->resolver, row) };
 	if (set == LABELS_ALL && row->key.tgid)
 		l[n++] = (struct pprof_label_info){ .key = "pid", .number = row->key.tgid };
@@ -110,7 +103,7 @@ static unsigned root_frames(struct output *o, const struct row *row, char text[R
 		if (len == 6 && !strncmp(at, "device", len))
 			value = row->key.cpu ? "[cpu]" : o->r->disks[row->key.disk];
 		else if (len == 2 && !strncmp(at, "op", len))
-			value = row->key.cpu ? "[cpu]" : op_name(row->key.op);
+			value = row->key.cpu ? "[cpu]" : filter_op_name(row->key.op);
 		else if (len == 7 && !strncmp(at, "service", len))
 			value = resolver_service(o->resolver, row);
 		else if (len == 4 && !strncmp(at, "comm", len)) {
@@ -188,7 +181,7 @@ static void comment_devices(struct output *o, struct rows *rows)
 
 			if (n)
 				pprof_add_comment(o->b, "total node=%s device=%s op=%s ops=%" PRIu64 " bytes=%" PRIu64, r->node,
-						  r->disks[i], op_name(op), n, rows_exact_bytes(rows, (uint16_t)i, op));
+						  r->disks[i], filter_op_name(op), n, rows_exact_bytes(rows, (uint16_t)i, op));
 			ops += n;
 		}
 		d = ops ? devices_find(r->devices, r->disk_devs[i]) : NULL;

@@ -58,7 +58,6 @@ int in_flight_housekeep(struct recorder *r);
 
 // profile.c: the profile of rows; the resolver is of this moment.
 int profile_make(struct recorder *r, struct rows *rows, uint64_t time_real, uint64_t duration, struct buf *ret_gz);
-const char *op_name(unsigned op);
 void recorder_sum_losses(struct recorder *r); // into r->losses, from the kernel and from procs
 
 #endif

@@ -6,26 +6,23 @@
 #include <string.h>
 
 #include "agent/recorder_internal.h"
+#include "common/hash.h"
 #include "common/text.h"
 
 #define DEPTH 12 // frames shown of a stack, from the leaf
 
-// Rows of one stack, whatever their device, operation and classes.
+// Rows of one stack by its names, whatever their process, device, operation and classes.
 struct heavy {
 	const struct row *row; // one of them
+	uint64_t names;	       // hash of the frames' names
 	double ops, time, bytes;
 };
 
-static int compare_stack(const void *pa, const void *pb)
+static int compare_names(const void *pa, const void *pb)
 {
 	const struct heavy *a = pa, *b = pb;
-	const struct row_key *x = &a->row->key, *y = &b->row->key;
 
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	if (x->tgid != y->tgid)
-		return x->tgid < y->tgid ? -1 : 1;
-	return x->in_flight - y->in_flight;
+	return a->names < b->names ? -1 : a->names > b->names;
 }
 
 static int compare_weight(const void *pa, const void *pb)
@@ -36,24 +33,38 @@ static int compare_weight(const void *pa, const void *pb)
 		return a->time > b->time ? -1 : 1;
 	if (a->ops != b->ops)
 		return a->ops > b->ops ? -1 : 1;
-	return compare_stack(pa, pb);
+	return compare_names(pa, pb);
 }
 
-static unsigned gather(const struct rows *rows, struct heavy *h)
+static uint64_t names_of(struct resolver *resolver, const struct row *row)
+{
+	const struct frame *frames[FRAMES_MAX];
+	bool recovered;
+	int n = resolver_row(resolver, row, NULL, 0, frames, &recovered);
+	uint64_t h = 0;
+
+	for (int i = 0; i < n; i++)
+		h = hash_bytes(frames[i]->lines[0].name, strlen(frames[i]->lines[0].name), h + 1);
+	return h;
+}
+
+static unsigned gather(struct resolver *resolver, const struct rows *rows, struct heavy *h)
 {
 	unsigned n = 0, out = 0;
 
 	for (unsigned i = 0; i < rows_count(rows); i++) {
 		const struct row *row = rows_get(rows, i);
 
-		if (!row->key.cpu)
-			h[n++] = (struct heavy){ .row = row, .ops = row->ops, .time = row->time_ns, .bytes = row->bytes };
+		if (row->key.cpu)
+			continue;
+		h[n++] = (struct heavy){ .row = row, .names = names_of(resolver, row), .ops = row->ops, .time = row->time_ns,
+					 .bytes = row->bytes };
 	}
 	if (!n)
 		return 0;
-	qsort(h, n, sizeof(*h), compare_stack);
+	qsort(h, n, sizeof(*h), compare_names);
 	for (unsigned i = 1; i < n; i++) {
-		if (compare_stack(&h[out], &h[i])) {
+		if (compare_names(&h[out], &h[i])) {
 			h[++out] = h[i];
 			continue;
 		}
@@ -101,7 +112,7 @@ static void print_devices(struct recorder *r, struct buf *out)
 				if (row->key.disk == d && row->key.op == op)
 					t += row->time_ns;
 			}
-			buf_printf(out, "%-16s %-12s %14s %12s %12s %12s\n", r->disks[d], op_name(op),
+			buf_printf(out, "%-16s %-12s %14s %12s %12s %12s\n", r->disks[d], filter_op_name(op),
 				   text_count(ops, sizeof(ops), n),
 				   text_bytes(bytes, sizeof(bytes), (double)rows_exact_bytes(r->rows, (uint16_t)d, op)),
 				   text_time(time, sizeof(time), t), text_time(mean, sizeof(mean), t / (double)n));
@@ -163,7 +174,7 @@ int recorder_report(struct recorder *r, unsigned top, struct buf *out)
 		total += rows_get(r->rows, i)->time_ns;
 		ops += (uint64_t)rows_get(r->rows, i)->ops;
 	}
-	n = gather(r->rows, heavy);
+	n = gather(resolver, r->rows, heavy);
 	buf_printf(out, "%.1f s on %s by %s: %s operations, %s of I/O time%s, mean queue depth %.2f, %s stacks taken\n", seconds,
 		   r->node, recorder_backend(r), text_count(ops_text, sizeof(ops_text), ops),
 		   text_time(time_text, sizeof(time_text), total), r->options.rate ? " (estimated)" : "",
