@@ -38,7 +38,8 @@ def squeeze(text):
 def main():
     tried = failed = 0
     with tempfile.TemporaryDirectory() as scratch:
-        env = dict(os.environ, PPROF_TMPDIR=scratch, HOME=scratch, GOTOOLCHAIN="local")
+        cache = os.environ.get("GOCACHE") or os.path.expanduser("~/.cache/go-build")
+        env = dict(os.environ, PPROF_TMPDIR=scratch, HOME=scratch, GOTOOLCHAIN="local", GOCACHE=cache)
         for go in filter(os.path.exists, GOS):
             tried += 1
             for args, wanted in CHECKS:

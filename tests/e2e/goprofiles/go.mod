@@ -1,0 +1,3 @@
+module goprofiles
+
+go 1.19
