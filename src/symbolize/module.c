@@ -10,7 +10,8 @@
 
 #include "symbolize/plt.h"
 
-#define TEXT_MAX 512
+#define TEXT_MAX	 512
+#define OFFSET_NAMES_MAX 8192
 
 static const struct sym_name unknown = { .display = "[unknown]" };
 
@@ -205,7 +206,11 @@ static const struct sym_name *offset_name(struct sym_module *m, uint64_t offset)
 	const struct sym_name *name;
 
 	snprintf(text, sizeof(text), "%.256s+0x%llx", m->stem, (unsigned long long)offset);
-	name = names_text(&m->names, text);
+	name = names_find_text(&m->names, text);
+	if (!name && m->offset_names < OFFSET_NAMES_MAX) {
+		name = names_text(&m->names, text);
+		m->offset_names++;
+	}
 	// Too many names: the module's alone still tells where the time went.
 	return name ? name : names_text(&m->names, m->stem);
 }

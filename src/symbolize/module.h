@@ -39,6 +39,7 @@ struct sym_module {
 
 	bool has_lines; // ever had them
 	struct names names;
+	unsigned offset_names; // that were made of offsets
 	size_t counted; // memory that is in the owner's sum
 };
 

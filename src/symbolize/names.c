@@ -96,14 +96,25 @@ const struct sym_name *names_symbol(struct names *n, const char *raw, const char
 	return add(n, &n->symbols, key, display, strcmp(display, system) ? system : NULL);
 }
 
-const struct sym_name *names_text(struct names *n, const char *text)
+const struct sym_name *names_find_text(const struct names *n, const char *text)
 {
 	char clean[SYSTEM_MAX];
 	struct name_entry *e;
 
 	text_sanitize(clean, sizeof(clean), text, strlen(text));
 	HASH_FIND_STR(n->texts, clean, e);
-	return e ? &e->name : add(n, &n->texts, clean, clean, NULL);
+	return e ? &e->name : NULL;
+}
+
+const struct sym_name *names_text(struct names *n, const char *text)
+{
+	const struct sym_name *known = names_find_text(n, text);
+	char clean[SYSTEM_MAX];
+
+	if (known)
+		return known;
+	text_sanitize(clean, sizeof(clean), text, strlen(text));
+	return add(n, &n->texts, clean, clean, NULL);
 }
 
 const struct sym_name *names_start(const struct names *n, uint64_t start)

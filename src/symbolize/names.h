@@ -26,6 +26,8 @@ void names_free(struct names *n);
 const struct sym_name *names_symbol(struct names *n, const char *raw, const char *suffix);
 // A text as it is (made valid UTF-8).
 const struct sym_name *names_text(struct names *n, const char *text);
+// The same if it is there already, or NULL.
+const struct sym_name *names_find_text(const struct names *n, const char *text);
 // What the function at an address was called before, or NULL.
 const struct sym_name *names_start(const struct names *n, uint64_t start);
 void names_set_start(struct names *n, uint64_t start, const struct sym_name *name);

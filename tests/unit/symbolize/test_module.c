@@ -240,6 +240,13 @@ static void names_what_is_no_elf(void **state)
 	assert_string_equal(name_at(symbolizer_missing(s, "", 0, 0), 1), "[unknown]+0x1");
 	assert_string_equal(name_at(symbolizer_missing(s, "/lib/.so", 0, 0), 1), ".so+0x1");
 	assert_string_equal(name_at(symbolizer_missing(s, "/l\xff" "b.so", 0, 0), 1), "l?b+0x1");
+	for (unsigned i = 0; i < 20000; i++)
+		name_at(m, 0x1a2b);
+	assert_string_equal(name_at(m, 0x1a2c), "libgone+0x1a2c");
+	// Offsets without end do not take memory without end.
+	for (uint64_t offset = 0; offset < 20000; offset++)
+		assert_int_equal(strncmp(name_at(m, offset), "libgone", 7), 0);
+	assert_string_equal(name_at(m, 20000), "libgone");
 	close(text);
 	close(folder);
 	symbolizer_free(s);
