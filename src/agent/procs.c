@@ -75,7 +75,8 @@ static void take_events(struct procs *p)
 {
 	struct proc_event ev;
 
-	procs_rings_begin(p->rings);
+	if (procs_rings_begin(p->rings))
+		p->rescan = true;
 	while (procs_rings_next(p->rings, &ev)) {
 		if (ev.type == PROC_LOST) {
 			p->lost += ev.lost;

@@ -19,6 +19,7 @@
 #define RING_MIN (64u << 10)
 #define RINGS_TOTAL (8u << 20)
 #define CPUS_MAX 8192u
+#define RECORD_LARGEST 4352u // a path of PATH_MAX and its record
 
 struct ring {
 	int fd;
@@ -207,13 +208,20 @@ void procs_rings_free(struct procs_rings *r)
 	free(r);
 }
 
-void procs_rings_begin(struct procs_rings *r)
+bool procs_rings_begin(struct procs_rings *r)
 {
+	bool full = false;
+
 	// An event that causes another is in its ring before the other takes its time. With the time taken before any
 	// ring is read, a cause is thus always seen no later than what it caused; what is younger waits for next time.
 	r->cutoff_ns = clock_monotonic();
-	for (unsigned i = 0; i < r->count; i++)
-		r->rings[i].view.head = __atomic_load_n(&r->rings[i].page->data_head, __ATOMIC_ACQUIRE);
+	for (unsigned i = 0; i < r->count; i++) {
+		struct perf_view *v = &r->rings[i].view;
+
+		v->head = __atomic_load_n(&r->rings[i].page->data_head, __ATOMIC_ACQUIRE);
+		full |= v->size - (v->head - v->tail) < RECORD_LARGEST;
+	}
+	return full;
 }
 
 static void ring_report(struct ring *ring)

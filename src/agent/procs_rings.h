@@ -4,6 +4,7 @@
 #ifndef BLKPROF_AGENT_PROCS_RINGS_H
 #define BLKPROF_AGENT_PROCS_RINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/proctable.h"
@@ -14,8 +15,9 @@ struct procs_rings;
 // -EPERM, -ENOSYS and the like with a message.
 int procs_rings_new(struct procs_rings **ret, struct error *e);
 void procs_rings_free(struct procs_rings *r);
-// Begins to read what happened up to now.
-void procs_rings_begin(struct procs_rings *r);
+// Begins to read what happened up to now. Returns whether a ring was as good as full: then events may have been lost,
+// which the kernel tells only in front of the next one that it has room for.
+bool procs_rings_begin(struct procs_rings *r);
 // The next event up to that time; 0 when there is no more. Its text is valid until the next call.
 int procs_rings_next(struct procs_rings *r, struct proc_event *ret);
 int procs_rings_pending(const struct procs_rings *r); // whether there is anything to read

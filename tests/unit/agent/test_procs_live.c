@@ -2,9 +2,7 @@
 // Real processes followed on this kernel: short-lived ones, exec, threads, files that are gone, generated code, a fork
 // storm. Needs perf_event_open on every CPU; skipped without.
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -438,120 +436,6 @@ static void test_another_root(void **state)
 	close(out[0]);
 }
 
-// A file system of one file, "code", whose server answers until it is stopped.
-static void fuse_reply(int fd, const struct fuse_in_header *in, int error, const void *data, size_t len)
-{
-	struct {
-		struct fuse_out_header header;
-		uint8_t data[8192];
-	} out = { .header = { .len = (uint32_t)(sizeof(out.header) + len), .error = error, .unique = in->unique } };
-
-	memcpy(out.data, data, len);
-	(void)!write(fd, &out, out.header.len);
-}
-
-static void fuse_serve(int fd)
-{
-	static union {
-		struct fuse_in_header header;
-		uint8_t bytes[1 << 20];
-	} in;
-	static const uint8_t page[4096] = { 0xc3 };
-	const uint8_t *body = in.bytes + sizeof(in.header);
-
-	while (read(fd, &in, sizeof(in)) > 0) {
-		struct fuse_attr attr = { .ino = in.header.nodeid, .size = 4096, .mode = S_IFREG | 0755, .nlink = 1 };
-		struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096, .max_background = 8 };
-		struct fuse_entry_out entry = { .nodeid = 2, .attr = attr };
-		struct fuse_attr_out attributes = { .attr = attr };
-		struct fuse_open_out opened = { .fh = 1 };
-
-		switch (in.header.opcode) {
-		case FUSE_INIT:
-			fuse_reply(fd, &in.header, 0, &init, sizeof(init));
-			break;
-		case FUSE_LOOKUP:
-			entry.attr.ino = 2;
-			fuse_reply(fd, &in.header, strcmp((const char *)body, "code") ? -ENOENT : 0, &entry,
-				   strcmp((const char *)body, "code") ? 0 : sizeof(entry));
-			break;
-		case FUSE_GETATTR:
-			if (in.header.nodeid == 1)
-				attributes.attr.mode = S_IFDIR | 0755;
-			fuse_reply(fd, &in.header, 0, &attributes, sizeof(attributes));
-			break;
-		case FUSE_OPEN:
-			fuse_reply(fd, &in.header, 0, &opened, sizeof(opened));
-			break;
-		case FUSE_READ:
-			fuse_reply(fd, &in.header, 0, page, sizeof(page));
-			break;
-		case FUSE_FORGET:
-		case FUSE_INTERRUPT:
-			break;
-		default:
-			fuse_reply(fd, &in.header, in.header.opcode == FUSE_RELEASE || in.header.opcode == FUSE_FLUSH ? 0 : -ENOSYS,
-				   NULL, 0);
-		}
-	}
-	_exit(0);
-}
-
-static void test_file_system_that_hangs(void **state)
-{
-	struct world *w = *state;
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), file, stay[2], ready[2];
-	char options[128], path[128];
-	struct procs_stats before, after;
-	uint64_t address = 0, now;
-	pid_t server, user;
-	struct proc_map m;
-	struct proc *p;
-
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	if (fd < 0 || mount("test", w->folder, "fuse.test", MS_NOSUID, options))
-		skip();
-	server = fork();
-	if (!server)
-		fuse_serve(fd);
-	close(fd);
-	assert_int_equal(pipe2(stay, O_CLOEXEC) | pipe2(ready, O_CLOEXEC), 0);
-	snprintf(path, sizeof(path), "%s/code", w->folder);
-	user = fork();
-	if (!user) {
-		file = open(path, O_RDONLY | O_CLOEXEC);
-		address = (uintptr_t)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
-		close(stay[1]);
-		(void)!write(ready[1], &address, sizeof(address));
-		(void)!read(stay[0], &file, 1);
-		_exit(0);
-	}
-	assert_int_equal(read(ready[0], &address, sizeof(address)), sizeof(address));
-	assert_true(address != (uintptr_t)MAP_FAILED);
-	kill(server, SIGSTOP);
-	procs_stats(w->procs, &before);
-	now = clock_monotonic();
-	alarm(20); // what waits for the server ends the test
-	procs_touch(w->procs, user, now);
-	assert_true(clock_monotonic() - now < 2000000000u);
-	alarm(0);
-	p = procs_find(w->procs, user, now);
-	assert_true(proc_find_map(w->procs, p, address + 8, now, &m));
-	assert_string_equal(m.path, path);
-	assert_non_null(m.module); // by its path only
-	assert_null(sym_module_build_id(m.module));
-	procs_stats(w->procs, &after);
-	assert_int_equal(after.missing_files, before.missing_files + 1);
-	kill(server, SIGKILL);
-	waitpid(server, NULL, 0);
-	umount2(w->folder, MNT_DETACH);
-	close(stay[1]);
-	waitpid(user, NULL, 0);
-	close(stay[0]);
-	close(ready[0]);
-	close(ready[1]);
-}
-
 static int end_at_once(void *unused)
 {
 	// Not _exit: a sanitizer's would look for its own stack.
@@ -622,6 +506,64 @@ static void test_fork_storm(void **state)
 	assert_string_equal(proc_name(procs_find(w->procs, pid, now)), "true");
 }
 
+static void test_events_lost(void **state)
+{
+	struct world *w = *state;
+	struct procs_stats s;
+	int out[2], stay[2];
+	struct text t;
+	uint64_t now;
+	pid_t pid = fork();
+
+	if (!pid)
+		storm(40000); // more than the rings hold
+	reap(pid);
+	assert_int_equal(pipe2(out, O_CLOEXEC) | pipe2(stay, O_CLOEXEC), 0);
+	pid = start("/bin/cat", NULL, out[1], stay[0]);
+	read_maps(out[0], &t);
+	now = clock_monotonic();
+	procs_touch(w->procs, pid, now);
+	assert_string_equal(proc_name(procs_find(w->procs, pid, now)), "cat");
+	assert_true(check_maps(w, pid, now, &t) >= 2);
+	close(stay[1]);
+	reap(pid);
+	procs_poll(w->procs);
+	procs_stats(w->procs, &s);
+	assert_true(s.lost_events > 0);
+	close(out[0]);
+	close(out[1]);
+	close(stay[0]);
+}
+
+// Without the right to follow processes there is /proc, on demand, and the reason.
+static void test_without_events(void **state)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct symbolizer *symbolizer = symbolizer_new(NULL);
+		struct proc_map m;
+		struct procs *p;
+		struct error e;
+		uint64_t now;
+		bool ok;
+
+		if (setresuid(65534, 65534, 65534))
+			_exit(1);
+		prctl(PR_SET_DUMPABLE, 1);
+		p = procs_new(&(struct procs_options){ .symbolizer = symbolizer }, &e);
+		now = clock_monotonic();
+		ok = p && strstr(e.text, "perf_event_open");
+		procs_touch(p, getpid(), now);
+		ok = ok && procs_find(p, getpid(), now) && !procs_poll(p);
+		ok = ok && proc_find_map(p, procs_find(p, getpid(), now), (uintptr_t)test_without_events, now, &m) && m.module;
+		procs_free(p);
+		symbolizer_free(symbolizer);
+		_exit(!ok);
+	}
+	reap(pid);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -635,7 +577,8 @@ int main(void)
 		TEST(test_mappings_over_time),
 		TEST(test_dlopen_and_vdso),
 		TEST(test_another_root),
-		TEST(test_file_system_that_hangs),
+		TEST(test_events_lost),
+		TEST(test_without_events),
 		cmocka_unit_test_setup_teardown(test_fork_storm, setup_small, teardown),
 	};
 	struct procs *p;
