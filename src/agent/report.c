@@ -44,7 +44,8 @@ static uint64_t names_of(struct resolver *resolver, const struct row *row)
 	uint64_t h = 0;
 
 	for (int i = 0; i < n; i++)
-		h = hash_bytes(frames[i]->lines[0].name, strlen(frames[i]->lines[0].name), h + 1);
+		for (unsigned k = frames[i]->n_lines; k; k--)
+			h = hash_bytes(frames[i]->lines[k - 1].name, strlen(frames[i]->lines[k - 1].name), h + 1);
 	return h;
 }
 
@@ -91,7 +92,9 @@ static void print_stack(struct resolver *resolver, const struct heavy *h, double
 		   frames[0]->lines[0].name);
 	shown = n - 1 > DEPTH ? DEPTH : n - 1;
 	for (int i = n - shown; i < n; i++)
-		buf_printf(out, "          %s%s\n", i == n - shown && shown < n - 1 ? "… " : "", frames[i]->lines[0].name);
+		for (unsigned k = frames[i]->n_lines; k; k--)
+			buf_printf(out, "          %s%s\n", i == n - shown && k == frames[i]->n_lines && shown < n - 1 ? "… " : "",
+				   frames[i]->lines[k - 1].name);
 }
 
 static void print_devices(struct recorder *r, struct buf *out)
