@@ -22,7 +22,8 @@ def exit_statuses():
     with testing.scratch() as folder:
         plain = os.path.join(folder, "plain")
         devices.write(plain, "no program")
-        for command, status in ((["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM)):
+        killed = ["sh", "-c", "kill -TERM $$"]
+        for command, status in ((["true"], 0), (["sh", "-c", "exit 7"], 7), (killed, 128 + signal.SIGTERM)):
             result, out = record(folder, "--", *command)
             check_equal(result.returncode, status, "status of %s" % command)
             check(os.path.exists(out), "no profile of %s" % command)
@@ -54,7 +55,8 @@ def streams():
 
 def only_its_own():
     """The command's own I/O and its descendants', nobody else's."""
-    with testing.scratch() as folder, devices.zram("64M") as node, Load(ioload_args(node, "scan_table:pread:count=1009,rate=2000")) as other:
+    with testing.scratch() as folder, devices.zram("64M") as node, \
+            Load(ioload_args(node, "scan_table:pread:count=1009,rate=2000")) as other:
         other.start()
         inner = " ".join(ioload_args(node, "read_index:pread:count=503"))
         result, out = record(folder, "--rate", "0", "--", "sh", "-c", "(%s >/dev/null; true) & wait" % inner)
@@ -65,10 +67,12 @@ def only_its_own():
 
 
 def whole_node():
-    with testing.scratch() as folder, devices.zram("64M") as node, Load(ioload_args(node, "scan_table:pread:count=1009")) as other:
+    with testing.scratch() as folder, devices.zram("64M") as node, \
+            Load(ioload_args(node, "scan_table:pread:count=1009")) as other:
         ready, go = os.pipe(), os.pipe()
         out = os.path.join(folder, "out.pb.gz")
-        command = "echo >&%d; read x <&%d; %s >/dev/null" % (ready[1], go[0], " ".join(ioload_args(node, "read_index:pread:count=503")))
+        inner = " ".join(ioload_args(node, "read_index:pread:count=503"))
+        command = "echo >&%d; read x <&%d; %s >/dev/null" % (ready[1], go[0], inner)
         process = subprocess.Popen([blkprof.path(), "record", "--rate", "0", "-a", "-o", out, "--", "sh", "-c", command],
                                    pass_fds=(ready[1], go[0]), stderr=subprocess.PIPE)
         os.read(ready[0], 1)
@@ -77,8 +81,9 @@ def whole_node():
         os.write(go[1], b"\n")
         process.communicate(timeout=120)
         profile = Profile.read(out)
-        check_equal(profile.select(frame="read_index").total(OPS), 503, "operations of the command")
-        check_equal(profile.select(frame="scan_table").total(OPS), 1009, "operations of another process")
+        device = os.path.basename(node)
+        check_equal(profile.select(frame="read_index", device=device).total(OPS), 503, "operations of the command")
+        check_equal(profile.select(frame="scan_table", device=device).total(OPS), 1009, "operations of another process")
         for fd in (*ready, *go):
             os.close(fd)
 

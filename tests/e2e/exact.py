@@ -11,7 +11,8 @@ from lib.testing import check, check_equal
 FILE_SIZE = 64 << 20
 
 SYNC = [
-    "read_index:pread:count=1009", "write_wal:pwrite:count=503,size=16K", "read_segment:pread-inline:count=509,order=random",
+    "read_index:pread:count=1009", "write_wal:pwrite:count=503,size=16K",
+    "read_segment:pread-inline:count=509,order=random",
     "write_page:pwrite-inline:count=307,order=random", "read_header:pread-threaded:count=401",
     "write_checkpoint:pwrite-threaded:count=211,size=64K", "read_block:pread:count=2003,threads=4,order=random",
     "scan_index:aio-read:count=1013,depth=16", "load_swap:aio-write:count=521,depth=8,size=8K,order=random",

@@ -24,7 +24,7 @@ def ends_within():
             time.sleep(0.5)
             disk.hang(3)
             truth = by_function(load.truth())["read_index"]
-        samples = recording.stop().select(frame="read_index")
+        samples = recording.stop().select(frame="read_index", pid=load.pid)
         check(truth["max_ns"] > 2.5 * SECOND, "the disk did not hang")
         check_equal(samples.total(OPS), 199, "operations")
         check_between(samples.total(TIME), 0.9 * truth["time_ns"], truth["time_ns"], "time")
@@ -42,12 +42,12 @@ def still_in_flight():
             profile = recording.stop()
             disk.hang(0)
             by_function(load.truth())
-        samples = profile.select(frame="read_block")
+        samples = profile.select(frame="read_block", pid=load.pid)
         check_equal(samples.total(OPS), 7, "operations")
         check_equal(samples.select(flat="[in flight]").total(OPS), 7, "operations in flight")
         check_between(samples.total(TIME), 7 * 2.9 * SECOND, 7 * 4.5 * SECOND, "time so far")
         check_equal(samples.select(latency=2 * SECOND).total(OPS), 7, "operations of 2 to 5 s so far")
-        check_equal(len(profile.select(frame="read_index")), 0, "samples of what had not begun")
+        check_equal(len(profile.select(frame="read_index", pid=load.pid)), 0, "samples of what had not begun")
 
 
 def sampled_is_not_dropped():
@@ -57,7 +57,7 @@ def sampled_is_not_dropped():
             disk.hang(2)
             load.start()
             truth = by_function(load.truth())["read_index"]
-        samples = recording.stop().select(frame="read_index")
+        samples = recording.stop().select(frame="read_index", pid=load.pid)
         check_equal(samples.total(OPS), 29, "operations")
         check_between(samples.total(TIME), 0.9 * truth["time_ns"], truth["time_ns"], "time")
 

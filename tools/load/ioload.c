@@ -211,8 +211,8 @@ static void print_task(const struct task *k, struct buf *out)
 		n->size, n->count, n->threads, n->depth, n->rate);
 	buf_printf(out, ", \"extents\": %u, \"cancellable\": %s, \"workers\": %u", target_extents(k->target),
 		k->outcome.cancellable ? "true" : "false", k->outcome.workers);
-	buf_printf(out, ", \"started_ns\": %" PRIu64 ", \"ended_ns\": %" PRIu64 ", ", k->outcome.started_ns,
-		k->outcome.ended_ns);
+	buf_printf(out, ", \"started_ns\": %" PRIu64 ", \"ended_ns\": %" PRIu64 ", \"cpu_ns\": %" PRIu64 ", ",
+		k->outcome.started_ns, k->outcome.ended_ns, k->outcome.cpu_ns);
 	truth_print(&k->outcome.truth, out);
 	buf_printf(out, ", ");
 	print_expectation(k, out);

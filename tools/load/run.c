@@ -357,12 +357,14 @@ int job_run(struct job *j, struct outcome *ret, struct error *e)
 {
 	enum method m = j->entry->method;
 	struct outcome out = {.requests = j->requests};
+	uint64_t cpu;
 	int r = 0;
 
 	if (method_info(m)->cached)
 		r = target_drop_cache(j->target, e);
 	if (r)
 		return r;
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	j->started = out.started_ns = clock_monotonic();
 	if (j->entry->threads > 1 || j->entry->name[0])
 		r = run_threads(j, &out, e);
@@ -371,6 +373,7 @@ int job_run(struct job *j, struct outcome *ret, struct error *e)
 	else
 		r = run_here(j, &out, e);
 	out.ended_ns = clock_monotonic();
+	out.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	out.workers = count_workers();
 	if (!r)
 		*ret = out;

@@ -14,6 +14,7 @@
 struct outcome {
 	struct truth truth;
 	uint64_t started_ns, ended_ns; // CLOCK_MONOTONIC
+	uint64_t cpu_ns;	       // of the process meanwhile
 	uint64_t requests;	       // block requests that its data should have been, by the extents
 	bool cancellable;	       // libc took the path of a threaded program
 	unsigned workers;	       // io_uring worker threads of the process at its end
