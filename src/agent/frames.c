@@ -19,11 +19,11 @@ struct text {
 	char text[];
 };
 
-// A frame by what it was made from: a process and an address, or a name.
+// A frame by what it was made from: a mapping and an offset in it, or a name.
 struct known_frame {
 	struct {
-		const void *owner; // struct proc, or NULL
-		uint64_t value;	   // address; pointer of an interned name
+		const void *owner; // struct frame_mapping, the symbolizer for the kernel's, or NULL
+		uint64_t value;	   // offset; pointer of an interned name
 	} key;
 	struct frame frame;
 	UT_hash_handle hh;
@@ -214,33 +214,35 @@ static const struct frame_mapping *mapping_of(struct resolver *r, const struct p
 	return f;
 }
 
+// Mappings of one file in several processes differ in where they lie: the first one's addresses stand for all, so that
+// equal code is one location, and is looked up once however many processes run it.
 static const struct frame *user_frame(struct resolver *r, struct proc *proc, uint64_t address, uint64_t time)
 {
-	struct known_frame *f = frame_find(r, proc, address);
 	struct sym_line lines[SYM_LINES_MAX];
 	const struct frame_mapping *mapping;
+	struct known_frame *f;
 	struct proc_map map;
 	unsigned n;
 
-	if (f)
-		return &f->frame;
 	if (!proc || !proc_find_map(r->procs, proc, address, time, &map))
 		return synthetic(r, "[unknown]");
 	if (!map.module)
 		return synthetic(r, "[jit]");
 	mapping = mapping_of(r, &map);
+	if (!mapping)
+		return NULL;
+	f = frame_find(r, mapping, address - map.start);
+	if (f)
+		return &f->frame;
 	n = sym_module_lookup(map.module, address - map.start + map.offset, lines);
-	f = frame_add(r, proc, address, lines, n);
+	f = frame_add(r, mapping, address - map.start, lines, n);
 	if (!f)
 		return NULL;
 	f->frame.kind = FRAME_USER;
 	f->frame.mapping = mapping;
-	f->frame.address = mapping ? mapping->start + (address - map.start) : 0;
+	f->frame.address = mapping->start + (address - map.start);
 	return &f->frame;
 }
-
-// Mappings of one file in several processes differ in where they lie: the first one's addresses stand for all, so that
-// equal code is one location. Frames found under another process are then equal in content, not in pointer.
 
 static struct proc *proc_of(struct resolver *r, const struct row *row)
 {
