@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "fentry.skel.h"
 #include "kprobe.skel.h"
 #include "tracepoint.skel.h"
 
 #define PROGRAMS_MAX 8
+#define PERF_SOURCES "/sys/bus/event_source/devices"
 
 struct probes {
 	struct bpf_object *object;
@@ -39,6 +41,7 @@ struct hooks {
 };
 
 static const struct hooks hooks[BACKENDS] = {
+	[BACKEND_FENTRY] = { fentry__elf_bytes, { "on_submit_bio", "on_bio_endio" } },
 	[BACKEND_KPROBE] = { kprobe__elf_bytes, { "on_submit_bio", "on_bio_endio" } },
 	[BACKEND_TRACEPOINT] = { tracepoint__elf_bytes, { "on_bio_queue", "on_bio_complete", "on_rq_complete" } },
 };
@@ -218,6 +221,11 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
+void probes_quiet(void)
+{
+	libbpf_set_print(quiet);
+}
+
 static int map_state(struct probes *p)
 {
 	struct bpf_map *map = probes_map(p, ".data.state");
@@ -249,9 +257,8 @@ int probes_new(enum backend backend, const struct probes_options *o, struct prob
 
 	if (!p)
 		return -ENOMEM;
-	libbpf_set_print(quiet);
-	if (!hooks[backend].elf) {
-		err = error_set(e, -EOPNOTSUPP, "backend %s: not in this version; use --backend tracepoint", backend_name(backend));
+	if (backend == BACKEND_KPROBE && !access(PERF_SOURCES, F_OK) && access(PERF_SOURCES "/kprobe", F_OK)) {
+		err = error_set(e, -EOPNOTSUPP, "backend kprobe: this kernel has no kprobes (CONFIG_KPROBES)");
 		goto fail;
 	}
 	elf = hooks[backend].elf(&size);

@@ -20,6 +20,8 @@ struct probes_options {
 	pid_t command;		     // followed with its descendants when config.follow
 };
 
+// libbpf says nothing by itself from now on, unless BLKPROF_DEBUG is set.
+void probes_quiet(void);
 // Loads and attaches one backend; nothing is counted before probes_activate.
 int probes_new(enum backend backend, const struct probes_options *options, struct probes **ret, struct error *e);
 void probes_free(struct probes *p);

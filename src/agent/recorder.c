@@ -61,8 +61,10 @@ static int configure(struct recorder *r, struct probes_options *o, struct error 
 	struct record_config *c = &o->config;
 	const struct filter *f = &r->options.filter;
 	struct kernel_facts facts;
-	int err = kernel_facts_read(&facts, e);
+	int err;
 
+	probes_quiet();
+	err = kernel_facts_read(&facts, e);
 	if (err)
 		return err;
 	c->self = (uint32_t)getpid();
