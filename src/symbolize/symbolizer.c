@@ -166,7 +166,10 @@ static void keep_files(struct symbolizer *s, struct sym_module *current)
 {
 	struct sym_module *m, *before;
 
-	for (m = s->modules ? s->modules->prev : NULL; m && s->files > s->files_max; m = before) {
+	if (s->files <= s->files_max)
+		return;
+	// Some more than must be: the way there leads past all that are closed already.
+	for (m = s->modules->prev; m && s->files > s->files_max - s->files_max / 4; m = before) {
 		before = m == s->modules ? NULL : m->prev;
 		if (m == current)
 			continue;
