@@ -116,6 +116,17 @@ static void find_build_id(struct elf_file *f, uint64_t offset, uint64_t size)
 	free(notes);
 }
 
+// Most files have four: room for all that are allowed would be most of what an opened file takes.
+static void add_load(struct elf_file *f, const struct elf_segment *s)
+{
+	struct elf_segment *grown = reallocarray(f->loads, f->loads_count + 1, sizeof(*grown));
+
+	if (!grown)
+		return;
+	f->loads = grown;
+	f->loads[f->loads_count++] = *s;
+}
+
 static void take_segment(struct elf_file *f, uint32_t type, const struct elf_segment *s)
 {
 	uint64_t end;
@@ -127,7 +138,7 @@ static void take_segment(struct elf_file *f, uint32_t type, const struct elf_seg
 	else if (type == PT_LOAD && f->loads_count < ELF_LOADS_MAX && s->file_size <= s->memory_size &&
 		 !__builtin_add_overflow(s->offset, s->file_size, &end) &&
 		 !__builtin_add_overflow(s->address, s->memory_size, &end))
-		f->loads[f->loads_count++] = *s;
+		add_load(f, s);
 }
 
 static int read_segments(struct elf_file *f, const struct header *h, struct error *e)
@@ -259,6 +270,7 @@ void elf_file_close(struct elf_file *f)
 		close(f->fd);
 	free(f->image);
 	free(f->sections);
+	free(f->loads);
 	memset(f, 0, sizeof(*f));
 	f->fd = -1;
 }

@@ -31,7 +31,7 @@ struct elf_file {
 	bool is64;
 	uint16_t machine;
 	uint64_t entry; // virtual address
-	struct elf_segment loads[ELF_LOADS_MAX];
+	struct elf_segment *loads; // owned; at most ELF_LOADS_MAX
 	unsigned loads_count;
 	struct elf_segment eh_frame_hdr; // memory_size 0 = there is none
 	uint8_t build_id[ELF_BUILD_ID_MAX];

@@ -76,7 +76,7 @@ void module_free(struct sym_module *m)
 
 static size_t elf_memory(const struct elf_file *f)
 {
-	return (f->image ? (size_t)f->size : 0) + f->sections_count * sizeof(*f->sections);
+	return (f->image ? (size_t)f->size : 0) + f->sections_count * sizeof(*f->sections) + f->loads_count * sizeof(*f->loads);
 }
 
 size_t module_memory(const struct sym_module *m)
