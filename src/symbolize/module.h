@@ -14,10 +14,15 @@
 #include "symbolize/symbolize.h"
 #include "symbolize/symtab.h"
 
+struct known_file;
+struct content;
+
 struct sym_module {
 	struct symbolizer *owner;
 	struct sym_module *prev, *next; // owner's list, last used first
-	unsigned refs, known; // known: files that are remembered for it
+	unsigned refs, known; // known: how many files are remembered for it
+	struct known_file *known_files; // these; owner's
+	struct content *content;	// owner's, or NULL
 	char *path, *root, *stem;
 	char build_id[2 * ELF_BUILD_ID_MAX + 1];
 	struct error error;

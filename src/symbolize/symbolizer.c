@@ -27,6 +27,7 @@
 struct known_file {
 	struct file_id id;
 	struct sym_module *module;
+	struct known_file *next; // of the same module
 	UT_hash_handle hh;
 };
 
@@ -75,23 +76,18 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 
 static void forget(struct symbolizer *s, struct sym_module *m)
 {
-	struct known_file *k, *next_known;
-	struct content *c, *next_content;
+	struct known_file *k;
 
-	HASH_ITER(hh, s->known, k, next_known)
-	{
-		if (k->module != m)
-			continue;
+	while ((k = m->known_files)) {
+		LL_DELETE(m->known_files, k);
 		HASH_DEL(s->known, k);
 		free(k);
 	}
-	HASH_ITER(hh, s->contents, c, next_content)
-	{
-		if (c->module != m)
-			continue;
-		HASH_DEL(s->contents, c);
-		free(c);
-	}
+	if (!m->content)
+		return;
+	HASH_DEL(s->contents, m->content);
+	free(m->content);
+	m->content = NULL;
 }
 
 static void remove_module(struct symbolizer *s, struct sym_module *m)
@@ -237,10 +233,12 @@ static void remember(struct symbolizer *s, const struct file_id *id, struct sym_
 	k->id = *id;
 	k->module = m;
 	HASH_ADD(hh, s->known, id, sizeof(k->id), k);
-	if (!k->hh.tbl)
+	if (!k->hh.tbl) {
 		free(k);
-	else
-		m->known++;
+		return;
+	}
+	LL_PREPEND(m->known_files, k);
+	m->known++;
 }
 
 static void content_key(struct content *c, const struct sym_module *m, const struct stat *st)
@@ -271,7 +269,9 @@ static void remember_content(struct symbolizer *s, struct sym_module *m, const s
 	content_key(c, m, st);
 	c->module = m;
 	HASH_ADD(hh, s->contents, key, sizeof(c->key), c);
-	if (!c->hh.tbl)
+	if (c->hh.tbl)
+		m->content = c;
+	else
 		free(c);
 }
 
