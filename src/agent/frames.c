@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/service.h"
+#include "agent/skipped_caller.h"
 #include "common/hash.h"
 #include "common/text.h"
 
@@ -38,6 +39,15 @@ struct known_mapping {
 	UT_hash_handle hh;
 };
 
+struct known_caller {
+	struct {
+		const struct proc *proc;
+		uint64_t stack;
+	} key;
+	uint64_t caller; // return address, 0 = none was skipped
+	UT_hash_handle hh;
+};
+
 struct resolver {
 	struct symbolizer *symbolizer;
 	struct procs *procs;
@@ -45,6 +55,7 @@ struct resolver {
 	struct text *texts;
 	struct known_frame *frames;
 	struct known_mapping *mappings;
+	struct known_caller *callers;
 	uint64_t missing;
 	bool no_memory;
 };
@@ -65,6 +76,7 @@ void resolver_free(struct resolver *r)
 {
 	struct known_frame *f, *next_frame;
 	struct known_mapping *m, *next_mapping;
+	struct known_caller *c, *next_caller;
 	struct text *t, *next_text;
 
 	if (!r)
@@ -77,6 +89,10 @@ void resolver_free(struct resolver *r)
 	HASH_ITER(hh, r->mappings, m, next_mapping) {
 		HASH_DEL(r->mappings, m);
 		free(m);
+	}
+	HASH_ITER(hh, r->callers, c, next_caller) {
+		HASH_DEL(r->callers, c);
+		free(c);
 	}
 	HASH_ITER(hh, r->texts, t, next_text) {
 		HASH_DEL(r->texts, t);
@@ -291,34 +307,26 @@ static void push(struct list *l, const struct frame *f)
 		l->out[l->n++] = f;
 }
 
-// Where a file-mapped leaf lies in libc and the like, the caller that the frame-pointer walk skipped is the first of the
-// recovered addresses that is in an executable mapping.
-static bool wrapper_library(const char *path)
+// Looked up once for each stack of a process: it costs several look-ups of symbols.
+static uint64_t caller_of(struct resolver *r, struct proc *proc, uint64_t hash, const struct stack_frames *s, uint64_t time)
 {
-	static const char *const names[] = { "libc.so", "libc-", "libpthread", "ld-", "libaio.so", "liburing.so", "libc.musl" };
-	const char *base = strrchr(path, '/');
+	struct known_caller key, *c;
 
-	base = base ? base + 1 : path;
-	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strncmp(base, names[i], strlen(names[i])))
-			return true;
-	return false;
-}
-
-static uint64_t skipped_caller(struct resolver *r, struct proc *proc, const struct stack_frames *s, uint64_t time)
-{
-	struct proc_map map;
-
-	if (!proc || !s->n_callers || !s->n_user || !proc_find_map(r->procs, proc, s->user[0], time, &map) || !map.module ||
-	    !wrapper_library(map.path))
+	memset(&key, 0, sizeof(key));
+	key.key.proc = proc;
+	key.key.stack = hash;
+	HASH_FIND(hh, r->callers, &key.key, sizeof(key.key), c);
+	if (c)
+		return c->caller;
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		r->no_memory = true;
 		return 0;
-	for (unsigned i = 0; i < s->n_callers; i++) {
-		if (s->n_user > 1 && s->callers[i] == s->user[1])
-			return 0;
-		if (proc_find_map(r->procs, proc, s->callers[i] - 1, time, &map))
-			return s->callers[i];
 	}
-	return 0;
+	c->key = key.key;
+	c->caller = skipped_caller(r->procs, proc, s, time);
+	HASH_ADD(hh, r->callers, key, sizeof(c->key), c);
+	return c->caller;
 }
 
 // Programs and trampolines of the tracing itself stand above the function that was traced.
@@ -368,10 +376,11 @@ static const char *kernel_reason(struct resolver *r, const struct stack_frames *
 	return NULL;
 }
 
-static void push_user(struct resolver *r, struct list *l, struct proc *proc, const struct stack_frames *s, uint64_t time,
+static void push_user(struct resolver *r, struct list *l, const struct row *row, const struct stack_frames *s,
 		      bool *ret_recovered)
 {
-	uint64_t caller = skipped_caller(r, proc, s, time);
+	struct proc *proc = proc_of(r, row);
+	uint64_t time = row->seen, caller = caller_of(r, proc, row->key.stack, s, time);
 
 	if (s->flags & STACK_TRUNCATED_USER)
 		push(l, synthetic(r, "[truncated]"));
@@ -406,7 +415,7 @@ static void push_stack(struct resolver *r, struct list *l, const struct row *row
 			push(l, synthetic(r, reason));
 	} else if (!(row->key.kind & TASK_IO_WORKER)) {
 		if (s.n_user)
-			push_user(r, l, proc_of(r, row), &s, row->seen, ret_recovered);
+			push_user(r, l, row, &s, ret_recovered);
 		else
 			push(l, synthetic(r, "[no user stack]"));
 	}

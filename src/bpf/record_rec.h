@@ -52,7 +52,7 @@ enum loss_cause {
 #define RECORD_SLOTS 256	   /* devices with counters of their own; the last one takes what finds no slot */
 #define RECORD_FILTER_BITS 14	   /* counters of the filter of bios in flight */
 #define RECORD_FRAMES 128	   /* of a user stack and of a kernel stack */
-#define RECORD_CALLERS 2	   /* callers recovered from the top of the user stack */
+#define RECORD_CALLERS 6	   /* callers recovered from the top of the user stack */
 #define RECORD_COMM 16
 #define RECORD_CGROUPS 64
 #define RECORD_WEIGHT_ONE 256	   /* a weight of 1: weights are 1/p in 24.8 fixed point */

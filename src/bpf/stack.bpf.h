@@ -42,8 +42,9 @@ static __always_inline bool follows_call(u64 address)
 }
 
 /* libc's system-call wrappers set up no frame, so the walk by frame pointer skips whoever called them. Their return
- * address lies in the top words of the stack: at the very top, or, in a threaded program's cancellable calls, some words
- * up. Whether the leaf is such a wrapper is decided in user space. */
+ * address lies in the top words of the stack: at the very top, or, in a threaded program's cancellable calls and in
+ * wrappers with locals, some words up, behind what earlier calls left there. Which of them called the leaf, and whether
+ * the leaf is such a wrapper, is decided in user space. */
 static __noinline void find_callers(struct stack_scratch *s)
 {
 	u64 ip = 0, sp = 0, bp = 0, word;
@@ -60,7 +61,7 @@ static __noinline void find_callers(struct stack_scratch *s)
 		if (word < 0x10000 || word >> 47 || (word ^ sp) >> 24 == 0)
 			continue;
 		/* Both counts live in the map: as variables they would give the verifier a state for each of their values. */
-		if (s->tried >= 8)
+		if (s->tried >= 12)
 			break;
 		s->tried++;
 		if (!follows_call(word))
@@ -109,7 +110,7 @@ static __always_inline u32 walk(void *ctx, struct stack_scratch *s, u32 at, u64 
 static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, u32 kind, bool kernel)
 {
 	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &context);
-	u32 n, one = 1;
+	u32 n, i, one = 1;
 	u64 hash;
 
 	if (!s || !cpu)
@@ -125,10 +126,8 @@ static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, 
 	if (!kind) {
 		find_callers(s);
 		n = s->rec.n_callers;
-		if (n > 0)
-			s->rec.hash = mix(s->rec.hash, s->rec.frames[0]);
-		if (n > 1)
-			s->rec.hash = mix(s->rec.hash, s->rec.frames[1]);
+		for (i = 0; i < RECORD_CALLERS && i < n; i++)
+			s->rec.hash = mix(s->rec.hash, s->rec.frames[i]);
 		s->rec.n_user = walk(ctx, s, n, BPF_F_USER_STACK, STACK_TRUNCATED_USER);
 		if (!s->rec.n_user) {
 			s->rec.flags |= STACK_UNREADABLE;

@@ -104,7 +104,7 @@ void module_close_files(struct sym_module *m)
 	close_file(&m->debug.elf);
 }
 
-static int reopen_file(const char *root, const char *path, const struct file_id *id)
+static int reopen_below(const char *root, const char *path, const struct file_id *id)
 {
 	int fd = file_open_below(root, path);
 	struct file_id now;
@@ -119,6 +119,14 @@ static int reopen_file(const char *root, const char *path, const struct file_id 
 	}
 	close(fd);
 	return -1;
+}
+
+// The process whose root it was may have ended: what the host has under that path is taken when it is the same file.
+static int reopen_file(const char *root, const char *path, const struct file_id *id)
+{
+	int fd = reopen_below(root, path, id);
+
+	return fd < 0 && root ? reopen_below(NULL, path, id) : fd;
 }
 
 static void reopen_files(struct sym_module *m)
@@ -357,9 +365,13 @@ bool sym_module_function(struct sym_module *m, uint64_t file_offset, uint64_t *r
 
 size_t sym_module_read(struct sym_module *m, uint64_t file_offset, void *out, size_t len)
 {
+	size_t n;
+
 	symbolizer_touch(m->owner, m);
 	reopen_files(m);
-	return elf_file_read(&m->elf, file_offset, out, len);
+	n = elf_file_read(&m->elf, file_offset, out, len);
+	symbolizer_settle(m->owner, m);
+	return n;
 }
 
 const char *sym_module_build_id(const struct sym_module *m)
