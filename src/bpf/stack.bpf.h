@@ -128,6 +128,8 @@ static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, 
 		n = s->rec.n_callers;
 		for (i = 0; i < RECORD_CALLERS && i < n; i++)
 			s->rec.hash = mix(s->rec.hash, s->rec.frames[i]);
+		/* Read again, it may be any number: the walk is not verified once for each turn of the loop. */
+		n = *(volatile u8 *)&s->rec.n_callers;
 		s->rec.n_user = walk(ctx, s, n, BPF_F_USER_STACK, STACK_TRUNCATED_USER);
 		if (!s->rec.n_user) {
 			s->rec.flags |= STACK_UNREADABLE;
