@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the measurements share: loads that run on while programs come and go, quiet moments, paired statistics."""
 import contextlib
+import json
 import os
 import random
 import re
@@ -197,18 +198,20 @@ class Probes:
             raise RuntimeError("bench-probes does not start")
         return self
 
-    def end(self):
-        """Detaches; what it printed."""
-        self.process.stdin.close()
-        text = self.process.stdout.read()
-        if self.process.wait(timeout=30):
-            raise RuntimeError("bench-probes failed")
-        return text
+    def counts(self):
+        """Of the set "count": rows with tgid, major, minor, op, empty, ops, bytes."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        found = json.loads(self.process.stdout.readline())
+        if found["lost"]:
+            raise RuntimeError("the exact counters lost %d operations" % found["lost"])
+        return found["counts"]
 
     def __exit__(self, *exc):
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        self.process.stdin.close()
         self.process.stdout.close()
 
 

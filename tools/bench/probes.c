@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench-probes SET: attaches a set of BPF programs, prints "ready" and holds them until standard input ends. The set
-// "count" then prints what it counted as JSON; "stats" attaches nothing and keeps the kernel's accounting of program run
-// time switched on. Run times are read from this process's /proc/PID/fdinfo.
+// "count" prints what it has counted so far as one line of JSON for each line it is given; "stats" attaches nothing and keeps
+// the kernel's accounting of program run time switched on. Run times are read from this process's /proc/PID/fdinfo.
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -82,7 +82,7 @@ static void print_count(const struct count_key *k, const struct count_value *v, 
 		sum.ops += v[i].ops;
 		sum.bytes += v[i].bytes;
 	}
-	printf("%s\n {\"tgid\": %u, \"major\": %u, \"minor\": %u, \"op\": %u, \"empty\": %u, \"ops\": %llu, \"bytes\": %llu}", separator,
+	printf("%s{\"tgid\": %u, \"major\": %u, \"minor\": %u, \"op\": %u, \"empty\": %u, \"ops\": %llu, \"bytes\": %llu}", separator,
 	       k->tgid, k->disk_major, k->disk_minor, k->op, k->empty, sum.ops, sum.bytes);
 }
 
@@ -106,21 +106,28 @@ static int print_counts(struct held *h)
 		if (bpf_map_lookup_elem(counts, &key, values))
 			continue;
 		print_count(&key, values, cpus, separator);
-		separator = ",";
+		separator = ", ";
 	}
-	printf("\n]}\n");
+	printf("]}\n");
 	free(values);
 	return 0;
 }
 
-static void wait_for_end(void)
+// Until standard input ends; `counting` is asked for its counts by each line.
+static int wait_for_end(struct held *counting)
 {
-	char rest[64];
+	char line;
+	int err = 0;
 
 	puts("ready");
 	fflush(stdout);
-	while (read(STDIN_FILENO, rest, sizeof(rest)) > 0)
-		;
+	while (!err && read(STDIN_FILENO, &line, 1) == 1) {
+		if (!counting || line != '\n')
+			continue;
+		err = print_counts(counting);
+		fflush(stdout);
+	}
+	return err;
 }
 
 static int run_stats(void)
@@ -129,7 +136,7 @@ static int run_stats(void)
 
 	if (fd < 0)
 		return fail("run time statistics", fd);
-	wait_for_end();
+	wait_for_end(NULL);
 	close(fd);
 	return 0;
 }
@@ -139,12 +146,8 @@ static int run_set(const struct set *set)
 	struct held h = { 0 };
 	int err = hold(set, &h);
 
-	if (!err) {
-		wait_for_end();
-		detach(&h);
-		if (!strcmp(set->name, "count"))
-			err = print_counts(&h);
-	}
+	if (!err)
+		err = wait_for_end(strcmp(set->name, "count") ? NULL : &h);
 	detach(&h);
 	bpf_object__close(h.object);
 	return err;
