@@ -88,10 +88,14 @@ struct cursor {
 	uint64_t at; // offset of start
 };
 
+// Empty when the field is a number: the caller says so with field_bytes.
 static inline struct cursor field_cursor(const struct field *f)
 {
+	const uint8_t *p = f->type == WIRE_BYTES ? f->data : (const uint8_t *)"";
+	size_t len = f->type == WIRE_BYTES ? f->len : 0;
+
 	// The tag is one byte, the length as short as possible or not: the offset is right for all sane writers.
-	return (struct cursor){ f->data, f->data + f->len, f->data, f->at + 1 + wire_varint_size(f->len) };
+	return (struct cursor){ p, p + len, p, f->at + 1 + wire_varint_size(len) };
 }
 
 // The next field: 1, 0 at the end, -EBADMSG. `what` names the message.
