@@ -12,7 +12,8 @@ from lib.testing import check, check_equal
 
 
 def check_ended_by(end, *options):
-    with testing.scratch() as folder, devices.zram("64M") as node, Load(ioload_args(node, "read_index:pread:count=1009")) as load:
+    with testing.scratch() as folder, devices.zram("64M") as node, \
+            Load(ioload_args(node, "read_index:pread:count=1009")) as load:
         with Terminal(folder, "--rate", "0", "--device", node, *options) as terminal:
             terminal.wait_for_progress()
             load.start()

@@ -9,7 +9,8 @@ from lib.pprof import OPS, TIME
 from lib.testing import check, check_equal
 
 ENTRIES = ["read_index:pread:count=499", "write_wal:pwrite:count=211,size=16K",
-           "read_segment:pread-inline:count=211,order=random", "read_block:aio-read:count=1009,depth=16", "write_page:aio-write:count=499,depth=8",
+           "read_segment:pread-inline:count=211,order=random", "read_block:aio-read:count=1009,depth=16",
+           "write_page:aio-write:count=499,depth=8",
            "scan_index:uring-read:count=503,depth=8", "fdatasync_log:write-fdatasync:count=53",
            "read_header:pread-threaded:count=401,threads=4", "map_read:mmap:count=97,order=random"]
 

@@ -30,7 +30,8 @@ def class_of(ns):
 @contextlib.contextmanager
 def recorded(*options, plan=PLAN, delay_ms=2):
     with testing.scratch() as folder, devices.slow_disk(folder, delay_ms) as disk:
-        with Recording(folder, "--rate", "0", "--device", disk.node, *options) as recording, Load(ioload_args(disk.node, *plan)) as load:
+        with Recording(folder, "--rate", "0", "--device", disk.node, *options) as recording, \
+                Load(ioload_args(disk.node, *plan)) as load:
             load.start()
             truth = by_function(load.truth())
             yield recording.stop(), truth, disk, load.pid
@@ -66,7 +67,8 @@ def all_of_them():
         check_equal(profile.select(frame="fdatasync_log").by(OPS, "op"), {"write": 5, "flush": 5}, "operations of fdatasync")
         for s in profile.select(root="ioload"):
             check(s.labels.get("service"), "a sample has no service: %r" % s.labels)
-            check_equal((s.units["bytes"], s.units["latency"], s.units["pid"]), ("bytes", "nanoseconds", ""), "units of labels")
+            units = [s.units[key] for key in ("bytes", "latency", "pid")]
+            check_equal(units, ["bytes", "nanoseconds", ""], "units of labels")
 
 
 def latency():
