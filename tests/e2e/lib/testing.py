@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and cases: every check of a case runs, each that fails says what it saw."""
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -73,6 +74,7 @@ def _run_case(case):
 def main(*cases):
     """Runs the cases (or those named on the command line) and ends the program: 0, 1, or 77 when all were skipped."""
     need_root()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # so that devices are torn down
     chosen = [c for c in cases if not sys.argv[1:] or c.__name__ in sys.argv[1:]]
     if not chosen:
         print("no such case; there are: %s" % " ".join(c.__name__ for c in cases))
