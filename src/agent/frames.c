@@ -402,6 +402,10 @@ static void push_stack(struct resolver *r, struct list *l, const struct row *row
 		return;
 	if (row->key.kind & TASK_IO_WORKER)
 		push(l, synthetic(r, strncmp(row->key.comm, "iou-sqp", 7) ? "[io_uring worker]" : "[io_uring sqpoll]"));
+	if (!row->key.stack) { // folded: counted where it was
+		push(l, synthetic(r, "[too many stacks]"));
+		return;
+	}
 	if (!stacks_find(r->stacks, row->key.stack, &s)) {
 		if (!(row->key.kind & TASK_IO_WORKER)) {
 			r->missing += row->samples;

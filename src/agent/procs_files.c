@@ -338,11 +338,12 @@ static bool is_generated(int fd, const struct statx *st)
 }
 
 // 0 with *ret, a hold (NULL for generated code), or why it is not opened.
-static int open_module(struct procs_files *f, const struct proc *p, const struct found *found,
-		       const struct proc_text *file, struct sym_module **ret)
+static int open_module(struct procs_files *f, const struct found *found, const struct proc_text *file,
+		       struct sym_module **ret)
 {
 	enum mount_kind kind = kind_of(f, found);
 	char path[64], root[64];
+	bool ours;
 	int fd;
 
 	if (kind == MOUNT_REMOTE || (kind == MOUNT_UNKNOWN && !in_kernel_memory(file)))
@@ -353,8 +354,10 @@ static int open_module(struct procs_files *f, const struct proc *p, const struct
 		return -errno;
 	*ret = NULL;
 	if (!is_generated(fd, &found->st)) {
-		snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
-		*ret = symbolizer_module(f->symbolizer, fd, proc_text_string(file), found->viewer ? root : NULL);
+		// The way through a process ends with it: it is taken only where there is no other.
+		snprintf(root, sizeof(root), "/proc/%d/root", found->viewer);
+		ours = !found->viewer || same_view(f, found->viewer);
+		*ret = symbolizer_module(f->symbolizer, fd, proc_text_string(file), ours ? NULL : root);
 		if (!*ret) {
 			close(fd);
 			return -ENOMEM;
@@ -449,8 +452,8 @@ static struct proc_module *special_module(struct procs_files *f, const struct pr
 }
 
 // 0 with *ret (its module is NULL for generated code), or why there is none.
-static int found_module(struct procs_files *f, const struct proc *p, const struct found *found,
-			const struct proc_text *file, struct proc_module **ret)
+static int found_module(struct procs_files *f, const struct found *found, const struct proc_text *file,
+			struct proc_module **ret)
 {
 	struct opened_key key = key_of_file(&found->st);
 	struct opened *o = opened_find(f, &key);
@@ -458,7 +461,7 @@ static int found_module(struct procs_files *f, const struct proc *p, const struc
 	int err;
 
 	if (!o) {
-		err = open_module(f, p, found, file, &module);
+		err = open_module(f, found, file, &module);
 		if (err)
 			return err;
 		o = opened_add(f, &key, module);
@@ -481,7 +484,7 @@ static struct proc_module *file_module(struct procs_files *f, struct proctable *
 	if (err)
 		err = find_by_path(f, t, p, m->file, &found);
 	if (!err) {
-		err = found_module(f, p, &found, m->file, &module);
+		err = found_module(f, &found, m->file, &module);
 		close(found.fd);
 	}
 	if (!err) {
