@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // blkprof export: a profile of any program in the formats of other viewers.
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -169,6 +170,20 @@ static int write_pprof(const struct export_command *c, const struct profile *p, 
 	return err;
 }
 
+static void make_title(const struct inputs *in, char *to, size_t cap)
+{
+	const char *name = in->names[0], *slash = strrchr(name, '/');
+	char text[160];
+
+	if (slash && slash[1] && !strstr(name, "://"))
+		name = slash + 1;
+	text_sanitize(text, sizeof(text), name, strlen(name));
+	if (in->n > 1)
+		snprintf(to, cap, "%s and %zu more", text, in->n - 1);
+	else
+		snprintf(to, cap, "%s", text);
+}
+
 static int export(const struct export_command *c, const struct inputs *in, struct error *e)
 {
 	struct pprof_limits limits = PPROF_LIMITS_DEFAULT;
@@ -189,7 +204,7 @@ static int export(const struct export_command *c, const struct inputs *in, struc
 	}
 	if (!err) {
 		p = pprof_reader_finish(r);
-		text_sanitize(title, sizeof(title), in->names[0], strlen(in->names[0]));
+		make_title(in, title, sizeof(title));
 		err = c->format == FORMAT_PPROF ? write_pprof(c, p, e) : write_folded(c, p, r, title, e);
 		if (err == -E2BIG)
 			inputs_explain(in->names[0], err, e);

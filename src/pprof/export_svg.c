@@ -127,7 +127,9 @@ void export_svg(const struct flame *g, const char *title, struct sink *s)
 	}
 	sink_printf(s, "<svg id=\"blkprof\" xmlns=\"http://www.w3.org/2000/svg\" width=\"100%%\" height=\"%zu\">\n<title>", height);
 	sink_xml(s, title);
-	sink_text(s, "</title>\n<style>");
+	// Without it a telephone lays the page out 980 pixels wide and shrinks it.
+	sink_text(s, "</title>\n<meta xmlns=\"http://www.w3.org/1999/xhtml\" name=\"viewport\" content=\"width=device-width\"/>\n"
+		     "<style>");
 	sink_text(s, svg_style);
 	sink_text(s, "</style>\n<rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n");
 	put_head(&d, title);

@@ -52,7 +52,7 @@ const char svg_script[] =
 	" if(q){try{re=new RegExp(q,'i')}catch(x){re=new RegExp(q.replace(/[.*+?^${}()|[\\]\\\\]/g,'\\\\$&'),'i')}}\n"
 	" N.forEach(function(n){n.hit=!!re&&re.test(n.name);over[n.i]=n.hit||!!over[n.p];\n"
 	"  n.e.classList.toggle('hit',n.hit);if(n.hit){count++;if(!over[n.p])sum+=n.w}});\n"
-	" $('found').textContent=re?(count?count+(count===1?' frame, ':' frames, ')+sum.toFixed(2)+'%':'no match'):''}\n"
+	" $('found').textContent=re?(count?count+(count===1?' frame, ':' frames, ')+sum.toFixed(2)+'%':'no match'):'';fit()}\n"
 	"function next(step){for(var k=1;k<=N.length;k++){var n=N[((at+step*k)%N.length+N.length)%N.length];\n"
 	"  if(n.hit){if(!n.on)zoom(0);focus(n.i);return}}}\n"
 	"function move(key){var n=N[at],best=null;\n"
