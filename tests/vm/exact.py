@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# test: program=plain timeout=1500
-"""In guests with other kernels a profile with --rate 0 equals what the load did, operations and bytes per function, on plain,
-splitting, bio-based, stacked and timer-driven devices. A kernel that refuses the backend is told, and fails unless it is known to."""
+# test: program=plain timeout=2400
+"""In guests with other kernels a profile with --rate 0 equals what the load did, operations and bytes per function, with every
+backend, on plain, splitting, bio-based, stacked and timer-driven devices. A backend that a kernel refuses fails the test, unless it
+is known to."""
 import json
 import os
 import subprocess
@@ -15,7 +16,8 @@ from lib.load import by_function  # noqa: E402
 from lib.pprof import OPS, READ_BYTES, WRITE_BYTES, Profile  # noqa: E402
 
 KERNELS = ["5.10", "6.1", "6.12", "newest"]
-REQUIRED = ["6.12", "newest"]
+BACKENDS = ["fentry", "kprobe", "tracepoint"]
+REFUSED = {("5.10", "fentry"), ("5.10", "tracepoint")}
 SMALL = "read_index:pread:count=211 write_wal:pwrite:count=101,size=16K read_block:pread:count=307,threads=4,order=random " \
         "scan_index:aio-read:count=211,depth=8"
 # Larger than any device takes at once: one operation each, however many parts the kernel makes of it.
@@ -27,20 +29,23 @@ DEVICES = {
     "null_bio": ("modprobe null_blk queue_mode=0 gb=1", "/dev/nullb0", "rmmod null_blk", SMALL + " " + LARGE),
     "null_softirq": ("modprobe null_blk queue_mode=2 irqmode=1 gb=1", "/dev/nullb0", "rmmod null_blk", SMALL),
     "null_timer": ("modprobe null_blk queue_mode=2 irqmode=2 completion_nsec=1000000 gb=1", "/dev/nullb0", "rmmod null_blk", SMALL),
-    "zram": ("modprobe zram; echo 64M >/sys/block/zram0/disksize", "/dev/zram0", "", SMALL),
+    "zram": ("modprobe zram; echo 64M >/sys/block/zram0/disksize", "/dev/zram0", "rmmod zram", SMALL),
     "dm": ("modprobe dm_mod; dmsetup create --noudevsync top --table '0 262144 linear /dev/vda 0'; dmsetup mknodes", "/dev/mapper/top",
            "dmsetup remove --noudevsync top", SMALL + " " + LARGE),
 }
 
 
 def script():
-    """Runs in the guest: one recording of one load on each device, files named by it."""
-    lines = ["blkprof doctor >/out/doctor.txt 2>&1 || exit 9", "failed=0"]
+    """Runs in the guest: for each backend that attaches one recording of one load on each device, files named by both."""
+    lines = ["failed=0", "for backend in %s; do" % " ".join(BACKENDS),
+             "blkprof record --backend $backend -d 100ms -o /tmp/probe.pb.gz >/out/$backend.txt 2>&1 || continue",
+             "touch /out/$backend.works"]
     for name, (make, node, unmake, load) in DEVICES.items():
-        lines += [make, "blkprof record --rate 0 -o /out/%s.pb.gz -- ioload --target %s --limit 32M %s >/out/%s.json 2>/out/%s.txt "
-                  "|| { echo '%s: record failed'; tail -n 5 /out/%s.txt; failed=1; }" % (name, node, load, name, name, name, name),
+        out = "/out/$backend-%s" % name
+        lines += [make, "blkprof record --backend $backend --rate 0 -o %s.pb.gz -- ioload --target %s --limit 32M %s >%s.json 2>%s.txt "
+                  "|| { echo \"$backend %s: record failed\"; tail -n 5 %s.txt; failed=1; }" % (out, node, load, out, out, name, out),
                   unmake]
-    return "\n".join(line for line in lines + ["exit $failed"] if line)
+    return "\n".join(line for line in lines + ["done", "exit $failed"] if line)
 
 
 def skipped(profile):
@@ -78,7 +83,7 @@ def elsewhere(profile, truth):
 
 def boot(kernel, out):
     build = os.environ.get("BUILD", os.path.join(ROOT, "build"))
-    command = [os.path.join(ROOT, "tools/vm/run"), kernel, "--disk", "virtio", "--out", out, "--with", "/usr/sbin/dmsetup",
+    command = [os.path.join(ROOT, "tools/vm/run"), kernel, "--disk", "virtio", "--timeout", "900", "--out", out, "--with", "/usr/sbin/dmsetup",
                "--with", os.path.join(build, "load/ioload"), "--", "sh", "-c", script()]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -88,33 +93,45 @@ def text(path):
         return f.read()
 
 
+def check_recording(path):
+    """What is wrong with one recording, and how many skipped runs it tells of."""
+    try:
+        profile, truth = Profile.read(path + ".pb.gz"), json.loads(text(path + ".json"))
+    except (OSError, ValueError) as e:
+        return ["no profile: %s" % e], 0
+    wrong = list(differences(profile, truth))
+    return wrong + ([elsewhere(profile, truth)] if wrong else []), skipped(profile)
+
+
+def check_backend(kernel, backend, out):
+    path = os.path.join(out, backend)
+    if not os.path.exists(path + ".works"):
+        known = (kernel, backend) in REFUSED
+        reason = text(path + ".txt").strip() if os.path.exists(path + ".txt") else "not tried"
+        print("%s %s %s: refused: %s" % ("    " if known else "FAIL", kernel, backend, reason))
+        return 0 if known else 1
+    problems = 0
+    for name in DEVICES:
+        wrong, lost = check_recording(path + "-" + name)
+        print("%s %s %s %s%s" % ("FAIL" if wrong else "PASS", kernel, backend, name,
+                                 " (%d runs skipped, and said)" % lost if lost else ""))
+        for line in wrong:
+            print("    " + line)
+        problems += len(wrong)
+    return problems
+
+
 def check(kernel, out):
     """Problems of one kernel; None when its archive cannot be reached."""
     result = boot(kernel, out)
     if result.returncode == 77:
         print("%s: skipped, %s" % (kernel, result.stdout.strip().splitlines()[-1]))
         return None
-    doctor = os.path.join(out, "doctor.txt")
-    if result.returncode == 9:
-        print("%s: record refused: %s" % (kernel, text(doctor).strip().splitlines()[-1]))
-        return 1 if kernel in REQUIRED else 0
     problems = 0
     if result.returncode:
         print("%s: exit status %d\n%s" % (kernel, result.returncode, result.stdout[-3000:]))
         problems += 1
-    for name in DEVICES:
-        try:
-            profile, truth = Profile.read(os.path.join(out, name + ".pb.gz")), json.loads(text(os.path.join(out, name + ".json")))
-            wrong = list(differences(profile, truth))
-            wrong += [elsewhere(profile, truth)] if wrong else []
-        except (OSError, ValueError) as e:
-            wrong = ["no profile: %s" % e]
-        lost = 0 if wrong else skipped(profile)
-        print("%s %s %s%s" % ("FAIL" if wrong else "PASS", kernel, name, " (%d runs skipped, and said)" % lost if lost else ""))
-        for line in wrong:
-            print("    " + line)
-        problems += len(wrong)
-    return problems
+    return problems + sum(check_backend(kernel, backend, out) for backend in BACKENDS)
 
 
 def main():
