@@ -127,9 +127,15 @@ static struct carried *find_carried(struct aggregate *a, const struct in_flight 
 	return c;
 }
 
+// The rows of the window that it was submitted in; may be NULL.
+static struct rows *rows_of(struct aggregate *a, const struct in_flight *e)
+{
+	return a->ended && e->window == rows_get_info(a->ended)->window ? a->ended : a->current;
+}
+
 static int cpu_record(struct aggregate *a, const struct bio_rec *rec)
 {
-	struct rows *rows = a->ended && rec->bio.window == rows_get_info(a->ended)->window ? a->ended : a->current;
+	struct rows *rows = rows_of(a, &rec->bio);
 	struct row_key key;
 	struct row *row;
 	bool folded;
@@ -180,14 +186,15 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t di
 	}
 	if (rec->end_reason == END_AGAIN && !carried) {
 		// It will be submitted again: neither an operation nor time.
-		struct rows *rows = a->ended && e->window == rows_get_info(a->ended)->window ? a->ended : a->current;
-
-		if (rows)
-			rows_retract(rows, disk, e->op, (double)e->weight / RECORD_WEIGHT_ONE, e->size);
+		if (rows_of(a, e))
+			rows_retract(rows_of(a, e), disk, e->op, (double)e->weight / RECORD_WEIGHT_ONE, e->size);
 		return 0;
 	}
-	if (end < e->submit) // its end was never seen
+	if (end < e->submit) { // its end was never seen
 		end = e->submit;
+		if (!carried && rows_of(a, e))
+			rows_lost(rows_of(a, e), disk, e->op, (double)e->weight / RECORD_WEIGHT_ONE);
+	}
 	key_of(&key, e, disk, end - e->submit);
 	in_ended = a->ended && e->window <= rows_get_info(a->ended)->window;
 	if (in_ended && !carried)

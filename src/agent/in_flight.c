@@ -10,6 +10,7 @@
 
 #define BATCH 256 // reading in large batches makes the kernel skip programs on this CPU meanwhile
 #define TOO_OLD_NS 3600000000000ull
+#define LOOK_AGAIN_NS 1000000000ull // younger entries are left to the hooks
 
 struct batch {
 	uint64_t *keys;
@@ -67,6 +68,35 @@ static unsigned filter_index(uint64_t address)
 	return (unsigned)(((address >> 3) * 0x9e3779b97f4a7c15ull) >> (64 - RECORD_FILTER_BITS));
 }
 
+static bool take_out(struct recorder *r, uint64_t address)
+{
+	struct filter_counter *f = &probes_state(r->probes)->filter[filter_index(address)];
+
+	if (bpf_map_delete_elem(bpf_map__fd(probes_map(r->probes, "in_flight")), &address))
+		return false;
+	__atomic_fetch_add(&f->out, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_flight *e)
+{
+	struct bio_rec rec = { .type = RECORD_BIO, .end_reason = END_UNSEEN, .end = e->last, .bio = *e };
+	struct in_flight now;
+	int err;
+
+	if (probes_check(r->probes, address, e) != BIO_ENDED)
+		return false;
+	// It may have completed as it should, and another bio have come to its address, since the scan read it.
+	if (bpf_map_lookup_elem(bpf_map__fd(probes_map(r->probes, "in_flight")), &address, &now) || now.submit != e->submit ||
+	    now.tid != e->tid || !take_out(r, address))
+		return true;
+	r->unseen += !e->last;
+	err = aggregate_record(r->aggregate, &rec, kernel_maps_disk(r, e->slot));
+	if (err)
+		r->record_error = err;
+	return true;
+}
+
 struct sweep {
 	struct filter_counter *before;
 	uint32_t *live; // entries by counter
@@ -77,11 +107,10 @@ struct sweep {
 static int sweep_entry(struct recorder *r, uint64_t address, const struct in_flight *e, void *context)
 {
 	struct sweep *s = context;
-	struct filter_counter *f = &probes_state(r->probes)->filter[filter_index(address)];
 
-	if (s->now > e->submit && s->now - e->submit > TOO_OLD_NS &&
-	    !bpf_map_delete_elem(bpf_map__fd(probes_map(r->probes, "in_flight")), &address)) {
-		__atomic_fetch_add(&f->out, 1, __ATOMIC_SEQ_CST);
+	if (s->now > e->submit && s->now - e->submit > LOOK_AGAIN_NS && in_flight_ended(r, address, e))
+		return r->record_error;
+	if (s->now > e->submit && s->now - e->submit > TOO_OLD_NS && take_out(r, address)) {
 		r->losses[LOSS_NEVER_COMPLETED]++;
 		return 0;
 	}

@@ -10,13 +10,14 @@ static const struct {
 	[LOSS_RING_FULL] = { "ring_full", "samples that found no room in the ring; a lower --rate helps" },
 	[LOSS_STACK_RING_FULL] = { "stack_ring_full", "stacks that found no room in the ring and were sent again later" },
 	[LOSS_INSERT_FAILED] = { "insert_failed", "sampled bios that the map of bios in flight refused" },
-	[LOSS_STALE_REUSED] = { "stale_reused", "sampled bios whose completion was never seen before their address was used again" },
+	[LOSS_UNSEEN] = { "unseen", "sampled bios whose completion the kernel did not show us; the others' time makes up for theirs" },
 	[LOSS_MISMATCH] = { "mismatch", "completions that did not belong to the bio sampled at their address" },
 	[LOSS_STACK_TRUNCATED] = { "stack_truncated", "stacks deeper than the limit, cut and marked [truncated]" },
 	[LOSS_STACK_UNREADABLE] = { "stack_unreadable", "samples whose user stack could not be walked" },
 	[LOSS_READ_ERROR] = { "read_error", "kernel structures that could not be read" },
 	[LOSS_REQUEST_TOO_LONG] = { "request_too_long", "requests of more bios than are followed" },
 	[LOSS_SLOTS_FULL] = { "slots_full", "bios of devices beyond the 255th, counted as [other devices]" },
+	[LOSS_MAP_BUSY] = { "map_busy", "completions that could not take their bio out of the map, which was locked" },
 	[LOSS_EVICTED] = { "evicted", "sampled bios pushed out of the full map of bios in flight" },
 	[LOSS_NEVER_COMPLETED] = { "never_completed", "sampled bios given up after an hour" },
 	[LOSS_RECURSION] = { "recursion", "runs of our programs that the kernel skipped because they interrupted themselves" },
@@ -24,7 +25,7 @@ static const struct {
 	[LOSS_PROC_EVENTS] = { "process_events", "process events lost; some frames may have no name" },
 	[LOSS_PROC_EVICTED] = { "processes_evicted", "processes forgotten for the memory budget" },
 	[LOSS_FILES_MISSING] = { "files_missing", "mapped files that could not be opened for their symbols" },
-	[LOSS_ROWS_FULL] = { "rows_full", "samples folded into their process because there are too many different stacks" },
+	[LOSS_ROWS_FULL] = { "rows_full", "samples folded into their process under [too many stacks]: there were too many different ones" },
 };
 
 const char *loss_name(enum loss_cause cause)
@@ -48,6 +49,7 @@ void recorder_sum_losses(struct recorder *r)
 
 	for (unsigned i = 0; i < LOSS_KERNEL; i++)
 		r->losses[i] = r->kernel.losses[i];
+	r->losses[LOSS_UNSEEN] += r->unseen;
 	r->losses[LOSS_RECURSION] = probes_recursion_misses(r->probes);
 	r->losses[LOSS_ROWS_FULL] = aggregate_rows_full(r->aggregate);
 	procs_stats(r->procs, &ps);

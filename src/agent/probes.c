@@ -46,6 +46,7 @@ static const struct hooks hooks[BACKENDS] = {
 	[BACKEND_TRACEPOINT] = { tracepoint__elf_bytes, { "on_bio_queue", "on_bio_complete", "on_rq_complete" } },
 };
 static const char *const follow_hooks[] = { "on_fork", "on_exit" };
+static const char *const test_run[] = { "read_jiffies", "check_bio" }; // run by us, attached to nothing
 
 struct bpf_map *probes_map(struct probes *p, const char *name)
 {
@@ -127,6 +128,15 @@ static int measure_tick(struct probes *p)
 	return 0;
 }
 
+enum bio_state probes_check(struct probes *p, uint64_t address, const struct in_flight *e)
+{
+	uint64_t args[] = { address, e->end_io, e->private_ };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = args, .ctx_size_in = sizeof(args));
+	struct bpf_program *program = bpf_object__find_program_by_name(p->object, "check_bio");
+
+	return bpf_prog_test_run_opts(bpf_program__fd(program), &run) ? BIO_UNKNOWN : run.retval;
+}
+
 static struct bpf_program *want_program(struct probes *p, const char *name)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(p->object, name);
@@ -164,7 +174,8 @@ static int configure(struct probes *p, enum backend backend, const struct probes
 	for (unsigned i = 0; config.follow && i < 2; i++)
 		if (!want_program(p, follow_hooks[i]))
 			return -ENOENT;
-	bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, "read_jiffies"), true);
+	for (unsigned i = 0; i < sizeof(test_run) / sizeof(*test_run); i++)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, test_run[i]), true);
 	if (o->cpu_hz)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, "on_cpu_clock"), true);
 	return 0;

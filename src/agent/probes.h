@@ -32,6 +32,8 @@ void probes_activate(struct probes *p);
 void probes_deactivate(struct probes *p); // programs that still run have ended when it returns
 // Waits until every program that runs now has ended (an RCU grace period).
 void probes_grace(void);
+// What the kernel says of the bio of an entry in the map of bios in flight.
+enum bio_state probes_check(struct probes *p, uint64_t address, const struct in_flight *e);
 uint64_t probes_recursion_misses(struct probes *p); // program runs that the kernel skipped
 // Run time of all programs and runs of each hook, where kernel.bpf_stats_enabled counts them.
 void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs);

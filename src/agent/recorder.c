@@ -237,15 +237,17 @@ int recorder_poll(struct recorder *r, int timeout_ms)
 
 static int charge_last(struct recorder *r, uint64_t address, const struct in_flight *e, void *context)
 {
-	(void)address;
 	(void)context;
+	if (in_flight_ended(r, address, e))
+		return r->record_error;
 	return aggregate_in_flight_last(r->aggregate, e, kernel_maps_disk(r, e->slot), r->stop);
 }
 
 static int charge_cut(struct recorder *r, uint64_t address, const struct in_flight *e, void *context)
 {
-	(void)address;
 	(void)context;
+	if (in_flight_ended(r, address, e))
+		return r->record_error;
 	return aggregate_in_flight(r->aggregate, e, kernel_maps_disk(r, e->slot));
 }
 

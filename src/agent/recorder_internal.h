@@ -39,6 +39,7 @@ struct recorder {
 	uint64_t housekeeping;		  // when it is due
 	struct cpu_state kernel;	  // sums over CPUs, refreshed by kernel_maps_totals
 	uint64_t losses[LOSS_CAUSES];	  // of user space
+	uint64_t unseen;		  // entries that scans found ended
 	uint64_t recovered, resolved;	  // samples whose skipped caller was recovered, of all
 	bool procs_failed;
 	int record_error; // of a callback of the ring
@@ -53,7 +54,9 @@ void kernel_maps_lower(struct recorder *r);		       // tells the programs which 
 // in_flight.c
 typedef int (*in_flight_fn)(struct recorder *r, uint64_t address, const struct in_flight *e, void *context);
 int in_flight_each(struct recorder *r, in_flight_fn fn, void *context);
-// Ages entries out, gives back what the LRU evicted to the filter's counters.
+// True when the entry's bio has ended without our hooks; its record is then taken in and the entry is gone.
+bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_flight *e);
+// Takes in what ended unseen, ages entries out, gives back what the LRU evicted to the filter's counters.
 int in_flight_housekeep(struct recorder *r);
 
 // profile.c: the profile of rows; the resolver is of this moment.

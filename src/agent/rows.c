@@ -20,6 +20,7 @@ struct entry {
 struct exact {
 	uint64_t ops, bytes;
 	double again_ops, again_bytes;
+	double lost_ops;
 };
 
 struct rows {
@@ -131,6 +132,11 @@ void rows_retract(struct rows *r, uint16_t disk, uint8_t op, double weight, uint
 	x->again_bytes += weight * size;
 }
 
+void rows_lost(struct rows *r, uint16_t disk, uint8_t op, double weight)
+{
+	exact_of(r, disk, op)->lost_ops += weight;
+}
+
 static uint64_t less(uint64_t n, double minus)
 {
 	uint64_t m = (uint64_t)llround(minus);
@@ -217,18 +223,19 @@ static int scale_group(struct rows *r, unsigned from, unsigned to)
 	const struct row_key *key = &r->sorted[from]->row.key;
 	uint64_t ops = rows_exact_ops(r, key->disk, key->op), bytes = rows_exact_bytes(r, key->disk, key->op);
 	struct share *shares = calloc(to - from, sizeof(*shares));
-	double sampled = 0;
+	double sampled = 0, timed;
 	unsigned n = to - from;
 
 	if (!shares)
 		return -ENOMEM;
 	for (unsigned i = from; i < to; i++)
 		sampled += r->sorted[i]->row.ops;
+	timed = sampled - exact_of(r, key->disk, key->op)->lost_ops;
 	for (unsigned i = 0; i < n; i++) {
 		struct row *row = &r->sorted[from + i]->row;
 
-		if (sampled > 0)
-			row->time_ns *= (double)ops / sampled;
+		if (timed > 0)
+			row->time_ns *= (double)ops / timed;
 		shares[i] = (struct share){ .value = &row->ops, .order = i };
 	}
 	apportion(shares, n, ops);

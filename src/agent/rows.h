@@ -11,5 +11,7 @@ void rows_end(struct rows *r, uint64_t end);
 struct row *rows_find_or_add(struct rows *r, const struct row_key *key, unsigned max_rows, bool *ret_folded);
 // Takes an operation that was counted but will be submitted again out of the exact counters of (disk, op).
 void rows_retract(struct rows *r, uint16_t disk, uint8_t op, double weight, uint32_t size);
+// Operations of (disk, op) whose time is not known: the others' is scaled up for them.
+void rows_lost(struct rows *r, uint16_t disk, uint8_t op, double weight);
 
 #endif

@@ -121,10 +121,10 @@ static __always_inline struct cpu_state *this_cpu(void)
 }
 
 /* A pointer as the number that it is: the verifier forgets its type on the way through a map. */
-static __always_inline u64 number(struct cpu_state *cpu, const void *pointer)
+static __always_inline u64 number(u64 *way, const void *pointer)
 {
-	cpu->address = (u64)pointer;
-	return *(volatile u64 *)&cpu->address;
+	*way = (u64)pointer;
+	return *(volatile u64 *)way;
 }
 
 static __always_inline void lose(struct cpu_state *cpu, enum loss_cause cause)
@@ -140,9 +140,12 @@ static __always_inline struct filter_counter *filter_of(u64 address)
 	return &state.filter[(h >> (64 - RECORD_FILTER_BITS)) & ((1 << RECORD_FILTER_BITS) - 1)];
 }
 
+/* Both counts in one load: between two, an insert and a delete of others could make them look equal. */
 static __always_inline bool may_be_in_flight(const struct filter_counter *f)
 {
-	return f->in != f->out;
+	u64 both = *(const volatile u64 *)f;
+
+	return (u32)both != (u32)(both >> 32);
 }
 
 static __always_inline u8 op_of(u32 opf, u32 size)
@@ -304,6 +307,18 @@ static __always_inline u64 wakeup(void)
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > (2u << 20) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
+/* False when somebody else has deleted it. A map's lock can be refused (-EBUSY up to 6.5, a time-out from 6.15 on). */
+static __always_inline bool in_flight_delete(u64 address, struct cpu_state *cpu)
+{
+	long err = bpf_map_delete_elem(&in_flight, &address);
+
+	if (err && err != -2 /* ENOENT */)
+		err = bpf_map_delete_elem(&in_flight, &address);
+	if (err && err != -2)
+		lose(cpu, LOSS_MAP_BUSY);
+	return !err;
+}
+
 /* Sends the entry's record and deletes it; only who deletes it sends it, so that two completions cannot both. */
 static __noinline void bio_charge(struct in_flight *e, u64 address, u64 end, u32 reason)
 {
@@ -316,7 +331,7 @@ static __noinline void bio_charge(struct in_flight *e, u64 address, u64 end, u32
 	rec.end_reason = reason;
 	rec.end = end;
 	__builtin_memcpy(&rec.bio, e, sizeof(rec.bio)); /* another bio's as soon as it is deleted */
-	if (bpf_map_delete_elem(&in_flight, &address))
+	if (!in_flight_delete(address, cpu))
 		return;
 	__sync_fetch_and_add(&filter_of(address)->out, 1);
 	cpu->out++;
@@ -339,12 +354,10 @@ __noinline int part_ended(u64 address, u64 end_io, u64 private, s32 remaining, u
 	now = bpf_ktime_get_ns();
 	if (e->end_io != end_io || e->private_ != private) {
 		cpu = this_cpu();
-		if (!bpf_map_delete_elem(&in_flight, &address)) {
+		if (cpu && in_flight_delete(address, cpu)) {
 			__sync_fetch_and_add(&filter_of(address)->out, 1);
-			if (cpu) {
-				cpu->out++;
-				lose(cpu, LOSS_MISMATCH);
-			}
+			cpu->out++;
+			lose(cpu, LOSS_MISMATCH);
 		}
 		return 0;
 	}
@@ -360,9 +373,10 @@ __noinline int part_ended(u64 address, u64 end_io, u64 private, s32 remaining, u
 
 /* The parents of a chained part that has ended: each holds a reference per child, and completes inside bio_endio's own
  * loop, unseen by any hook, with the last of them. Parents are addresses here, so they are probe-read in every backend. */
-__noinline int parents_ended(u64 address, u32 status)
+__noinline int parents_ended(u64 address, u32 status, u32 hook)
 {
 	struct cpu_state *cpu = this_cpu();
+	struct ending *ending;
 	struct bio *bio;
 	u64 end_io, private;
 	s32 remaining;
@@ -370,9 +384,10 @@ __noinline int parents_ended(u64 address, u32 status)
 
 	if (!cpu)
 		return 0;
-	if (address != cpu->walk_parent) {
-		cpu->walk_parent = address;
-		cpu->walk_ended = 0;
+	ending = hook == ENDING_REQUEST ? &cpu->ending[ENDING_REQUEST] : &cpu->ending[ENDING_BIO];
+	if (address != ending->parent) {
+		ending->parent = address;
+		ending->ended = 0;
 	}
 	for (depth = 0; depth < CHAIN_DEPTH && address; depth++) {
 		bio = (struct bio *)address;
@@ -380,7 +395,7 @@ __noinline int parents_ended(u64 address, u32 status)
 		private = (u64)BPF_CORE_READ(bio, bi_private);
 		remaining = BPF_CORE_READ(bio, __bi_remaining.counter);
 		if (!depth)
-			remaining -= cpu->walk_ended++;
+			remaining -= ending->ended++;
 		if (may_be_in_flight(filter_of(address)))
 			part_ended(address, end_io, private, remaining, status);
 		if (remaining > 1 || end_io != chain_endio())
@@ -391,25 +406,41 @@ __noinline int parents_ended(u64 address, u32 status)
 }
 
 /* This bio, or this part of it, has ended. */
-static __always_inline void bio_ended(struct bio *bio, u32 status, struct cpu_state *cpu)
+static __always_inline void bio_ended(struct bio *bio, u32 status, enum ending_hook hook, struct ending *ending)
 {
 	u64 address, end_io, private;
 	s32 remaining;
 
-	address = number(cpu, bio);
+	address = number(&ending->pointer, bio);
 	end_io = (u64)READ(bio, bi_end_io);
 	if (!may_be_in_flight(filter_of(address)) && end_io != chain_endio())
 		return;
-	end_io = number(cpu, (const void *)end_io);
-	private = number(cpu, READ(bio, bi_private));
+	end_io = number(&ending->pointer, (const void *)end_io);
+	private = number(&ending->pointer, READ(bio, bi_private));
 	remaining = READ(bio, __bi_remaining.counter);
 	/* Parts of one bio in one request are walked before any of them has given its reference back. */
-	if (address == cpu->walk_parent)
-		remaining -= cpu->walk_ended;
+	if (address == ending->parent)
+		remaining -= ending->ended;
 	if (may_be_in_flight(filter_of(address)))
 		part_ended(address, end_io, private, remaining, status);
 	if (remaining <= 1 && end_io == chain_endio())
-		parents_ended(private, status);
+		parents_ended(private, status, hook);
+}
+
+/* What a backend calls from a hook on the end of one bio. */
+static __always_inline void bio_completed(struct bio *bio)
+{
+	struct ending *ending;
+	struct cpu_state *cpu;
+
+	if (!state.active)
+		return;
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	ending = &cpu->ending[ENDING_BIO];
+	ending->parent = 0;
+	bio_ended(bio, READ(bio, bi_status), ENDING_BIO, ending);
 }
 
 /* ---- submission ---- */
@@ -427,8 +458,8 @@ static __noinline bool stale_entry(u64 address, struct cpu_state *cpu)
 	}
 	/* A chain whose last two parts ended at the same moment is found here: it ended at `last`. */
 	if (!e->last && cpu)
-		lose(cpu, LOSS_STALE_REUSED);
-	bio_charge(e, address, e->last, END_REUSED);
+		lose(cpu, LOSS_UNSEEN);
+	bio_charge(e, address, e->last, END_UNSEEN);
 	return true;
 }
 
@@ -506,6 +537,10 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 	cpu = this_cpu();
 	if (!cpu)
 		return;
+	/* Before any filter: whatever the bio, what the map holds at its address is not it. */
+	address = number(&cpu->submitted, bio);
+	if (may_be_in_flight(filter_of(address)) && !stale_entry(address, cpu))
+		return;
 	task = current_task();
 	tgid = READ(task, tgid);
 	if (tgid == config.self) {
@@ -529,9 +564,6 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 		cpu->filtered_ops++;
 		return;
 	}
-	address = number(cpu, bio);
-	if (may_be_in_flight(filter_of(address)) && !stale_entry(address, cpu))
-		return;
 	z = bpf_map_lookup_elem(&counters, &slot);
 	if (!z)
 		return;
@@ -553,6 +585,7 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 /* The mirror of the kernel's own loop over a request's bios, which have not been ended yet at block_rq_complete. */
 static __always_inline void request_completed(struct request *rq, u32 status, u32 nr)
 {
+	struct ending *ending;
 	struct cpu_state *cpu;
 	struct bio *bio;
 	u32 i, size;
@@ -562,13 +595,14 @@ static __always_inline void request_completed(struct request *rq, u32 status, u3
 	cpu = this_cpu();
 	if (!cpu)
 		return;
-	cpu->walk_parent = 0;
+	ending = &cpu->ending[ENDING_REQUEST];
+	ending->parent = 0;
 	bio = READ(rq, bio);
 	for (i = 0; i < REQUEST_BIOS && bio; i++) {
 		size = READ(bio, bi_iter.bi_size);
-		if (size > nr)
+		if (size > nr) /* only a part of this one */
 			return;
-		bio_ended(bio, status, cpu);
+		bio_ended(bio, status, ENDING_REQUEST, ending);
 		nr -= size;
 		if (!nr)
 			return;
@@ -576,6 +610,22 @@ static __always_inline void request_completed(struct request *rq, u32 status, u3
 	}
 	if (bio)
 		lose(cpu, LOSS_REQUEST_TOO_LONG);
+}
+
+/* Has the bio of an entry in the map ended without our hooks? A kernel may skip them (a kprobe in another program, a task
+ * that is not to be traced), and nothing says so. bio_endio lets go of a bio's bi_blkg, which every bio in flight has where
+ * there are block cgroups: user space runs this over the entries that it finds. Returns enum bio_state. */
+SEC("?raw_tp")
+int check_bio(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct bio *bio = (struct bio *)ctx->args[0];
+
+	if (!bpf_core_field_exists(bio->bi_blkg))
+		return BIO_UNKNOWN;
+	if ((u64)BPF_CORE_READ(bio, bi_end_io) != ctx->args[1] || (u64)BPF_CORE_READ(bio, bi_private) != ctx->args[2] ||
+	    !BPF_CORE_READ(bio, bi_blkg))
+		return BIO_ENDED;
+	return BIO_IN_FLIGHT;
 }
 
 /* The length of a tick: user space runs this twice and compares clocks. */

@@ -15,15 +15,7 @@ int BPF_PROG(on_submit_bio, struct bio *bio)
 SEC("?fentry/bio_endio")
 int BPF_PROG(on_bio_endio, struct bio *bio)
 {
-	struct cpu_state *cpu;
-
-	if (!state.active)
-		return 0;
-	cpu = this_cpu();
-	if (!cpu)
-		return 0;
-	cpu->walk_parent = 0;
-	bio_ended(bio, READ(bio, bi_status), cpu);
+	bio_completed(bio);
 	return 0;
 }
 

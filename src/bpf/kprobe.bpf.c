@@ -14,15 +14,7 @@ int BPF_KPROBE(on_submit_bio, struct bio *bio)
 SEC("?kprobe/bio_endio")
 int BPF_KPROBE(on_bio_endio, struct bio *bio)
 {
-	struct cpu_state *cpu;
-
-	if (!state.active)
-		return 0;
-	cpu = this_cpu();
-	if (!cpu)
-		return 0;
-	cpu->walk_parent = 0;
-	bio_ended(bio, READ(bio, bi_status), cpu);
+	bio_completed(bio);
 	return 0;
 }
 

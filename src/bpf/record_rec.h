@@ -30,23 +30,24 @@ enum loss_cause {
 	LOSS_RING_FULL = 0,	     /* sample records that found no room in the ring */
 	LOSS_STACK_RING_FULL = 1,    /* stacks that found no room (their samples say [stack lost]) */
 	LOSS_INSERT_FAILED = 2,	     /* the map of bios in flight refused an entry */
-	LOSS_STALE_REUSED = 3,	     /* an entry was still there when its address was submitted again */
+	LOSS_UNSEEN = 3,	     /* sampled bios that ended without our hooks being run */
 	LOSS_MISMATCH = 4,	     /* a completion whose bio is not the one of the entry at its address */
 	LOSS_STACK_TRUNCATED = 5,    /* deeper than the limit */
 	LOSS_STACK_UNREADABLE = 6,   /* user stack that could not be walked at all */
 	LOSS_READ_ERROR = 7,	     /* a kernel structure that could not be read */
 	LOSS_REQUEST_TOO_LONG = 8,   /* a request of more bios than the walk's limit */
 	LOSS_SLOTS_FULL = 9,	     /* more devices than slots: counted under one name */
-	LOSS_KERNEL = 10,
-	LOSS_EVICTED = 10,	     /* entries that the LRU map dropped */
-	LOSS_NEVER_COMPLETED = 11,   /* entries older than an hour, or of a device that went away */
-	LOSS_RECURSION = 12,	     /* program runs that the kernel skipped (recursion_misses) */
-	LOSS_STACK_MISSING = 13,     /* samples whose stack record was lost */
-	LOSS_PROC_EVENTS = 14,	     /* process events lost in the perf rings */
-	LOSS_PROC_EVICTED = 15,	     /* processes dropped for the memory budget */
-	LOSS_FILES_MISSING = 16,     /* mapped files that could not be opened for their symbols */
-	LOSS_ROWS_FULL = 17,	     /* bios whose stack was folded away because there are too many different ones */
-	LOSS_CAUSES = 18,
+	LOSS_MAP_BUSY = 10,	     /* deletes that the map's lock refused twice */
+	LOSS_KERNEL = 11,
+	LOSS_EVICTED = 11,	     /* entries that the LRU map dropped */
+	LOSS_NEVER_COMPLETED = 12,   /* entries older than an hour, or of a device that went away */
+	LOSS_RECURSION = 13,	     /* program runs that the kernel skipped (recursion_misses) */
+	LOSS_STACK_MISSING = 14,     /* samples whose stack record was lost */
+	LOSS_PROC_EVENTS = 15,	     /* process events lost in the perf rings */
+	LOSS_PROC_EVICTED = 16,	     /* processes dropped for the memory budget */
+	LOSS_FILES_MISSING = 17,     /* mapped files that could not be opened for their symbols */
+	LOSS_ROWS_FULL = 18,	     /* bios whose stack was folded away because there are too many different ones */
+	LOSS_CAUSES = 19,
 };
 
 #define RECORD_SLOTS 256	   /* devices with counters of their own; the last one takes what finds no slot */
@@ -136,11 +137,23 @@ struct slot_counters {
 	struct op_counter exact[2][OP_MASK + 1];
 };
 
-/* Per CPU. */
+/* What a completion hook keeps while it runs. */
+struct ending {
+	u64 pointer; /* stored and loaded again it is a number to the verifier */
+	u64 parent;  /* of the chained parts that the walk over a request has met */
+	u64 ended;   /* how many of them */
+};
+
+enum ending_hook {
+	ENDING_BIO,
+	ENDING_REQUEST,
+	ENDING_HOOKS,
+};
+
+/* Per CPU. An interrupt's completion may hit a submission or a completion by the other hook: each has its own scratch. */
 struct cpu_state {
-	u64 address; /* a pointer stored and loaded again is a number to the verifier */
-	u64 walk_parent; /* of the chained parts that the walk over a request has met */
-	u64 walk_ended;	 /* how many of them */
+	u64 submitted;
+	struct ending ending[ENDING_HOOKS];
 	u64 own_ops, second_level_ops, filtered_ops;
 	u64 samples;
 	u64 in, out; /* entries put into and taken out of the map of bios in flight */
@@ -180,7 +193,13 @@ enum record_type {
 enum bio_end {
 	END_COMPLETED = 0,
 	END_AGAIN = 1,	/* BLK_STS_AGAIN: will be submitted again, counts as nothing */
-	END_REUSED = 2, /* its address was submitted again: ended at `last`, or is lost when that is 0 */
+	END_UNSEEN = 2, /* found ended without a completion: at `last`, or nobody knows when that is 0 */
+};
+
+enum bio_state {
+	BIO_UNKNOWN,
+	BIO_ENDED,
+	BIO_IN_FLIGHT,
 };
 
 struct bio_rec {

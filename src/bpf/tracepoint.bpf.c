@@ -16,15 +16,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 SEC("?tp_btf/block_bio_complete")
 int BPF_PROG(on_bio_complete, void *queue, struct bio *bio)
 {
-	struct cpu_state *cpu;
-
-	if (!state.active)
-		return 0;
-	cpu = this_cpu();
-	if (!cpu)
-		return 0;
-	cpu->walk_parent = 0;
-	bio_ended(bio, bio->bi_status, cpu);
+	bio_completed(bio);
 	return 0;
 }
 

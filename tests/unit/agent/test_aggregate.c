@@ -230,20 +230,22 @@ static void again_counts_as_nothing(void **state)
 	aggregate_free(a);
 }
 
-// Its end was never seen: an operation and its bytes, no time.
-static void reused_without_end(void **state)
+// Its end was never seen: an operation and its bytes, no time. The others' time makes up for it.
+static void unseen_end(void **state)
 {
 	struct aggregate *a = aggregate_new(100);
 	struct bio_rec r = bio(S, 0, 0, 5, 512, 1);
 	struct rows *w;
 
 	aggregate_begin(a, 0, 0);
-	r.end_reason = END_REUSED;
+	r.end_reason = END_UNSEEN;
 	add(a, r);
+	add(a, bio(S, S + 600, 0, 6, 512, 2));
 	w = aggregate_take(a);
-	rows_exact(w, 0, OP_READ, 1, 512);
+	rows_exact(w, 0, OP_READ, 3, 1536);
 	rows_scale(w);
 	assert_true(find(w, 5)->ops == 1 && find(w, 5)->time_ns == 0);
+	assert_true(find(w, 6)->ops == 2 && find(w, 6)->time_ns == 1800);
 	rows_free(w);
 	aggregate_free(a);
 }
@@ -299,7 +301,7 @@ int main(void)
 		cmocka_unit_test(seen_by_the_scan_then_completed),
 		cmocka_unit_test(in_flight_at_the_end),
 		cmocka_unit_test(again_counts_as_nothing),
-		cmocka_unit_test(reused_without_end),
+		cmocka_unit_test(unseen_end),
 		cmocka_unit_test(too_many_rows_fold),
 		cmocka_unit_test(cpu_samples_have_no_disk),
 	};
