@@ -210,7 +210,7 @@ def soak():
                 time.sleep(SECONDS)
             begin = time.monotonic()
             profile = recording.stop(timeout=300)
-            print("   written in %.1f s: %d samples, %d KiB" % (time.monotonic() - begin, len(profile),
+            print("   written and read in %.1f s: %d samples, %d KiB" % (time.monotonic() - begin, len(profile),
                                                                os.path.getsize(recording.out) // 1024))
             check(not os.path.exists("/proc/%d" % pid), "the recorder is still there")
             nothing_left(objects)
