@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Windows without a gap, as the agent will take them: what hangs is in every window with its part, the parts add up,
+operations and bytes belong to the window of submission, and the windows' sums are the whole load."""
+import os
+import subprocess
+import sys
+import time
+
+from lib import devices, testing
+from lib.load import Load, by_function, ioload_args
+from lib.pprof import OPS, READ_BYTES, TIME, Profile
+from lib.testing import check, check_between, check_equal, wait_for
+
+SECOND = 10 ** 9
+HANG = int(os.environ.get("HANG_SECONDS", "8"))
+
+
+class Windows:
+    """record_windows over `n` windows of `length` seconds: profiles by window, the last one the rest."""
+
+    def __init__(self, folder, length, n, rate=0):
+        self.prefix, self.n = os.path.join(folder, "window"), n
+        self.process = subprocess.Popen([os.path.join(devices.build(), "tests", "bpf", "record_windows"), self.prefix,
+                                         str(length), str(n), str(rate)], stdout=subprocess.PIPE, text=True)
+        check_equal(self.process.stdout.readline(), "ready\n", "record_windows")
+
+    def profiles(self):
+        check_equal(self.process.wait(timeout=120), 0, "status of record_windows")
+        return [Profile.read("%s.%d.pb.gz" % (self.prefix, i)) for i in range(self.n + 1)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def hang_is_in_every_window():
+    with testing.scratch() as folder, devices.slow_disk(folder) as disk, Windows(folder, 2, (HANG + 6) // 2) as windows:
+        with Load(ioload_args(disk.node, "read_block:aio-read:count=7,depth=7")) as load:
+            time.sleep(0.5)
+            disk.hang(HANG)
+            load.start()
+            truth = by_function(load.truth())["read_block"]
+        parts = [p.select(frame="read_block", pid=load.pid) for p in windows.profiles()]
+        times = [p.total(TIME) for p in parts]
+        print("   time by window: %s s; the program measured %.2f s" % (
+            " ".join("%.2f" % (t / SECOND) for t in times), truth["time_ns"] / SECOND))
+        check(truth["max_ns"] > (HANG - 1) * SECOND, "the disk did not hang")
+        check_equal(sum(p.total(OPS) for p in parts), 7, "operations")
+        check_equal(sum(p.total(READ_BYTES) for p in parts), truth["bytes"], "bytes")
+        check_equal(parts[0].total(OPS), 7, "operations of the window of submission")
+        check_between(sum(times), 0.97 * truth["time_ns"], truth["time_ns"], "sum of the parts")
+        for i in range(1, HANG // 2 - 1):
+            check_between(times[i], 0.98 * 7 * 2 * SECOND, 1.02 * 7 * 2 * SECOND, "time of window %d" % i)
+
+
+def sums_are_the_load():
+    """Requests all the time across ten cuts: nothing is lost and nothing counted twice."""
+    with testing.scratch() as folder, devices.slow_disk(folder) as disk, Windows(folder, 0.4, 12) as windows:
+        with Load(ioload_args(disk.node, "read_index:pread:count=1511,rate=500", "write_wal:aio-write:count=499,depth=8",
+                              extra=("--parallel",))) as load:
+            load.start()
+            truth = by_function(load.truth())
+        profiles = windows.profiles()
+        for name in ("read_index", "write_wal"):
+            parts = [p.select(frame=name, pid=load.pid) for p in profiles]
+            check_equal(sum(p.total(OPS) for p in parts), truth[name]["calls"], name + " operations")
+            check_between(sum(p.total(TIME) for p in parts), 0.85 * truth[name]["time_ns"], truth[name]["time_ns"], name + " time")
+            check(sum(p.total(OPS) > 0 for p in parts) > 1 or name == "write_wal", name + " is in one window only")
+
+
+testing.main(hang_is_in_every_window, sums_are_the_load)
