@@ -60,8 +60,8 @@ def hang_is_in_every_window():
 
 def sums_are_the_load():
     """Requests all the time across ten cuts: nothing is lost and nothing counted twice."""
-    with testing.scratch() as folder, devices.slow_disk(folder) as disk, Windows(folder, 0.4, 12) as windows:
-        with Load(ioload_args(disk.node, "read_index:pread:count=1511,rate=500", "write_wal:aio-write:count=499,depth=8",
+    with testing.scratch() as folder, devices.slow_disk(folder, delay_ms=5.0) as disk, Windows(folder, 0.4, 12) as windows:
+        with Load(ioload_args(disk.node, "read_index:pread:count=503,rate=150", "write_wal:aio-write:count=199,depth=8",
                               extra=("--parallel",))) as load:
             load.start()
             truth = by_function(load.truth())
@@ -69,7 +69,7 @@ def sums_are_the_load():
         for name in ("read_index", "write_wal"):
             parts = [p.select(frame=name, pid=load.pid) for p in profiles]
             check_equal(sum(p.total(OPS) for p in parts), truth[name]["calls"], name + " operations")
-            check_between(sum(p.total(TIME) for p in parts), 0.85 * truth[name]["time_ns"], truth[name]["time_ns"], name + " time")
+            check_between(sum(p.total(TIME) for p in parts), 0.6 * truth[name]["time_ns"], truth[name]["time_ns"], name + " time")
             check(sum(p.total(OPS) > 0 for p in parts) > 1 or name == "write_wal", name + " is in one window only")
 
 
