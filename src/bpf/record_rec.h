@@ -120,7 +120,7 @@ struct stratum {
 	u32 count;  /* bios in this tick */
 	u32 taken;  /* samples in this tick */
 	u32 weight; /* 1/p, 24.8 fixed point */
-	u32 saved;  /* samples not taken in quiet ticks */
+	s32 saved;  /* samples not taken in quiet ticks; below 0: taken too many */
 	u32 target; /* samples of this tick after which p halves */
 };
 

@@ -4,7 +4,8 @@
  * changes: when the tick (a jiffy) has moved on, p comes from the bios of the tick just before, and within a tick p
  * halves after every `target` samples. A stratum that was quiet takes every bio. What it did not take of its target in
  * quiet ticks it saves, up to SAMPLER_SAVED_TICKS' worth, and spends a quarter of it a tick: without that a load of short
- * bursts between pauses has so few samples that its shares are off by some percent after 20 s.
+ * bursts between pauses has so few samples that its shares are off by some percent after 20 s. What it took beyond its
+ * target it owes: p halves only after the target is reached, so a busy stratum would take half as many again.
  * Pure: compiled for BPF and for user space, where tests/unit/agent/test_sampler.c holds it against the model. */
 #ifndef BLKPROF_BPF_SAMPLER_H
 #define BLKPROF_BPF_SAMPLER_H
@@ -13,6 +14,7 @@
 
 #define SAMPLER_INLINE static inline __attribute__((always_inline))
 #define SAMPLER_SAVED_TICKS 250
+#define SAMPLER_DEBT_TICKS 8
 #define SAMPLER_WEIGHT_MAX (1u << 28) /* a million bios in 24.8 */
 #define SAMPLER_TABLE_END (8 * RECORD_WEIGHT_ONE)
 #define SAMPLER_STEP (RECORD_WEIGHT_ONE / 4)
@@ -92,16 +94,19 @@ SAMPLER_INLINE u32 sampler_gap(u32 weight, u32 random)
 /* A tick has begun: p from the ticks before it. target: samples per tick in the long run. */
 SAMPLER_INLINE void sampler_tick(struct stratum *s, u64 tick, u32 target, u32 random)
 {
-	u64 passed = tick - s->tick, last = passed == 1 ? s->count : 0, saved;
+	u64 passed = tick - s->tick, last = passed == 1 ? s->count : 0;
+	s64 saved, most = (s64)SAMPLER_SAVED_TICKS * target, share;
 
 	if (passed > SAMPLER_SAVED_TICKS)
 		passed = SAMPLER_SAVED_TICKS;
-	saved = s->saved + passed * target;
-	saved = saved > s->taken ? saved - s->taken : 0;
-	if (saved > (u64)SAMPLER_SAVED_TICKS * target)
-		saved = (u64)SAMPLER_SAVED_TICKS * target;
+	saved = s->saved + (s64)(passed * target) - s->taken;
+	if (saved > most)
+		saved = most;
+	if (saved < -(s64)SAMPLER_DEBT_TICKS * target)
+		saved = -(s64)SAMPLER_DEBT_TICKS * target;
+	share = target + (saved >> 2);
 	s->saved = saved;
-	s->target = target + saved / 4;
+	s->target = share < 1 ? 1 : share;
 	s->weight = sampler_weight(last * RECORD_WEIGHT_ONE / s->target);
 	s->tick = tick;
 	s->count = 0;
