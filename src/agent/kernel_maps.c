@@ -84,6 +84,40 @@ int kernel_maps_totals(struct recorder *r)
 	return 0;
 }
 
+// --rate is for a CPU, the programs' target for a stratum: where a CPU has several busy ones, the target is lowered until
+// its busiest CPU takes about the rate, and raised again when there is room. It changes between ticks, so no bias comes in.
+void kernel_maps_steer(struct recorder *r, uint64_t now)
+{
+	struct record_state *state = probes_state(r->probes);
+	uint32_t usual = probes_target(r->probes), target = state->target;
+	double elapsed = (double)(now - r->steered) / 1e9, most = 0, rate;
+	struct cpu_state *cpus;
+	int n;
+
+	if (!usual || elapsed < 1)
+		return;
+	cpus = per_cpu(r, "cpus", 0, sizeof(*cpus), &n);
+	if (!cpus)
+		return;
+	for (int i = 0; i < n; i++) {
+		uint64_t had = i < RECORD_STEER_CPUS ? r->steer_samples[i] : 0;
+
+		if (i >= RECORD_STEER_CPUS)
+			break;
+		rate = (double)(cpus[i].samples - had) / elapsed;
+		r->steer_samples[i] = cpus[i].samples;
+		if (rate > most)
+			most = rate;
+	}
+	free(cpus);
+	if (r->steered && most > 1.25 * r->options.rate && target > 1)
+		target--;
+	else if (most < 0.75 * r->options.rate && target < usual)
+		target++;
+	r->steered = now;
+	__atomic_store_n(&state->target, target, __ATOMIC_RELAXED);
+}
+
 static int sum_slot(struct recorder *r, uint32_t slot, struct op_counter sum[2][OP_CLASSES])
 {
 	struct slot_counters *values;

@@ -32,6 +32,7 @@ struct probes {
 	int n_cpus;
 	struct record_state *state;
 	uint32_t tick_hz;
+	uint32_t target;
 };
 
 // The hooks of each backend; the ones of "follow" are loaded only when a command is followed.
@@ -61,6 +62,11 @@ struct record_state *probes_state(struct probes *p)
 uint32_t probes_tick_hz(const struct probes *p)
 {
 	return p->tick_hz;
+}
+
+uint32_t probes_target(const struct probes *p)
+{
+	return p->target;
 }
 
 void probes_grace(void)
@@ -302,9 +308,10 @@ int probes_new(enum backend backend, const struct probes_options *o, struct prob
 		err = attach_cpu_clock(p, o->cpu_hz, e);
 	if (err)
 		goto fail;
-	p->state->target = o->rate ? (o->rate + p->tick_hz / 2) / p->tick_hz : 0;
-	if (o->rate && !p->state->target)
-		p->state->target = 1;
+	p->target = o->rate ? (o->rate + p->tick_hz / 2) / p->tick_hz : 0;
+	if (o->rate && !p->target)
+		p->target = 1;
+	p->state->target = p->target;
 	*ret = p;
 	return 0;
 fail:

@@ -38,5 +38,6 @@ uint64_t probes_recursion_misses(struct probes *p); // program runs that the ker
 // Run time of all programs and runs of each hook, where kernel.bpf_stats_enabled counts them.
 void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs);
 uint32_t probes_tick_hz(const struct probes *p);
+uint32_t probes_target(const struct probes *p); // samples per tick and stratum that the rate asks for; 0 = every bio
 
 #endif

@@ -209,6 +209,7 @@ int recorder_start(struct recorder *r, struct error *e)
 	r->start_real = clock_realtime();
 	r->start = clock_monotonic();
 	r->housekeeping = r->start + HOUSEKEEPING_NS;
+	r->steered = r->start;
 	aggregate_begin(r->aggregate, 0, r->start);
 	probes_activate(r->probes);
 	return 0;
@@ -227,6 +228,7 @@ int recorder_poll(struct recorder *r, int timeout_ms)
 		return r->record_error;
 	if (err < 0)
 		return err;
+	kernel_maps_steer(r, clock_monotonic());
 	if (clock_monotonic() < r->housekeeping)
 		return 0;
 	r->housekeeping = clock_monotonic() + HOUSEKEEPING_NS;

@@ -13,6 +13,8 @@
 #include "agent/recorder.h"
 #include "agent/whyempty.h"
 
+#define RECORD_STEER_CPUS 1024
+
 struct recorder {
 	struct recorder_options options;
 	char node[65];
@@ -37,6 +39,8 @@ struct recorder {
 	uint64_t start, stop;		  // ns, CLOCK_MONOTONIC
 	uint64_t start_real;		  // ns since the epoch
 	uint64_t housekeeping;		  // when it is due
+	uint64_t steered;		  // when the sampling target was last looked at
+	uint64_t steer_samples[RECORD_STEER_CPUS]; // taken by each CPU until then
 	struct cpu_state kernel;	  // sums over CPUs, refreshed by kernel_maps_totals
 	uint64_t losses[LOSS_CAUSES];	  // of user space
 	uint64_t unseen;		  // entries that scans found ended
@@ -47,6 +51,7 @@ struct recorder {
 
 // kernel_maps.c
 uint16_t kernel_maps_disk(struct recorder *r, uint32_t slot);
+void kernel_maps_steer(struct recorder *r, uint64_t now);      // about once a second
 int kernel_maps_totals(struct recorder *r);		       // fills r->kernel
 int kernel_maps_counters(struct recorder *r, uint32_t window, struct rows *rows); // what a bank gained, into rows
 void kernel_maps_lower(struct recorder *r);		       // tells the programs which devices carry others
