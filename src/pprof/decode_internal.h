@@ -34,6 +34,11 @@ struct raw_location {
 	uint32_t first_line, n_lines, folded, merged;
 };
 
+// What a sample needs of a location, close together.
+struct hot_location {
+	uint32_t merged, frames;
+};
+
 struct raw_type {
 	uint32_t type, unit;
 };
@@ -71,6 +76,9 @@ struct tables {
 	int64_t period, time_ns, duration_ns;
 	uint32_t drop_frames, keep_frames, default_type, doc_url;
 	struct id_map function_ids, mapping_ids, location_ids;
+	struct hot_location *hot; // by index
+	size_t hot_cap;
+	bool dense; // the ids of the locations are 1 … n, in this order
 };
 
 // A field of a message. Of WIRE_BYTES: data and len; of the others: value.

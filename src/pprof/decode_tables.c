@@ -392,10 +392,17 @@ static int resolve_header(const struct tables *t, struct error *e)
 
 static int resolve_locations(struct tables *t, struct error *e)
 {
+	int err = grow(t->budget, &t->hot, &t->hot_cap, t->n_locations, sizeof(*t->hot), e);
+
+	if (err)
+		return err;
+	t->dense = true;
 	for (size_t i = 0; i < t->n_locations; i++) {
 		struct raw_location *l = &t->locations[i];
 		int64_t found = l->mapping ? id_map_find(&t->mapping_ids, l->mapping) : -1;
 
+		t->dense &= l->id == i + 1;
+		t->hot[i] = (struct hot_location){ .frames = l->n_lines + 1 };
 		// An unknown mapping is none, as in pprof.
 		l->mapping = (uint64_t)(found + 1);
 		for (uint32_t j = 0; j < l->n_lines; j++) {
@@ -476,7 +483,7 @@ void tables_free(struct tables *t)
 	memory_give(t->budget, t->text_cap + t->strings_cap * sizeof(*t->strings) + t->functions_cap * sizeof(*t->functions) +
 				       t->mappings_cap * sizeof(*t->mappings) + t->locations_cap * sizeof(*t->locations) +
 				       t->lines_cap * sizeof(*t->lines) + t->types_cap * sizeof(*t->types) +
-				       t->comments_cap * sizeof(*t->comments) +
+				       t->comments_cap * sizeof(*t->comments) + t->hot_cap * sizeof(*t->hot) +
 				       (t->function_ids.cap + t->mapping_ids.cap + t->location_ids.cap) *
 					       sizeof(struct id_entry));
 	free(t->text);
@@ -487,6 +494,7 @@ void tables_free(struct tables *t)
 	free(t->lines);
 	free(t->types);
 	free(t->comments);
+	free(t->hot);
 	free(t->function_ids.entries);
 	free(t->mapping_ids.entries);
 	free(t->location_ids.entries);

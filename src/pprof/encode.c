@@ -36,7 +36,7 @@ static void put_type(struct buf *out, unsigned field, struct profile_type t)
 	done(out, wire_put_scalar(p, 2, t.unit));
 }
 
-static size_t label_size(const struct profile_label *l)
+static inline size_t label_size(const struct profile_label *l)
 {
 	return wire_scalar_size(l->key) + wire_scalar_size(l->text) + wire_scalar_size((uint64_t)l->number) +
 	       wire_scalar_size(l->unit);

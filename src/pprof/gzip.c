@@ -4,9 +4,12 @@
 
 #include "pprof/builder.h"
 
+// Of a large message level 4 takes a quarter less time for 2% more bytes.
+#define LARGE ((size_t)16 << 20)
+
 int pprof_gzip(const void *data, size_t len, struct buf *out)
 {
-	struct libdeflate_compressor *c = libdeflate_alloc_compressor(6);
+	struct libdeflate_compressor *c = libdeflate_alloc_compressor(len > LARGE ? 4 : 6);
 	size_t bound, n;
 	uint8_t *to;
 

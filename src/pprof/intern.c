@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -15,6 +16,17 @@ int memory_take(struct memory_budget *b, size_t bytes)
 		return -E2BIG;
 	b->used += bytes;
 	return 0;
+}
+
+// Tables are walked at random: with small pages the address translation costs as much as the memory. Asked for, never
+// needed.
+static void huge_pages(void *block, size_t bytes)
+{
+	const size_t huge = (size_t)2 << 20;
+	uintptr_t from = ((uintptr_t)block + huge - 1) & ~(uintptr_t)(huge - 1), to = ((uintptr_t)block + bytes) & ~(uintptr_t)(huge - 1);
+
+	if (bytes >= 2 * huge && to > from)
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
 }
 
 void memory_give(struct memory_budget *b, size_t bytes)
@@ -45,6 +57,7 @@ int memory_grow(struct memory_budget *b, void *block, size_t *cap, size_t need, 
 		memory_give(b, bytes - *cap * size);
 		return -ENOMEM;
 	}
+	huge_pages(moved, bytes);
 	*slot = moved;
 	*cap = want;
 	return 0;
@@ -96,7 +109,7 @@ static uint32_t hash(const struct intern *t, const uint8_t *p, size_t len)
 static int grow_slots(struct intern *t)
 {
 	size_t cap = t->slots_cap ? t->slots_cap * 2 : 64;
-	uint32_t *slots;
+	struct intern_slot *slots;
 	int err = memory_take(t->budget, (cap - t->slots_cap) * sizeof(*slots));
 
 	if (err)
@@ -106,12 +119,15 @@ static int grow_slots(struct intern *t)
 		memory_give(t->budget, (cap - t->slots_cap) * sizeof(*slots));
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < t->n; i++) {
-		size_t s = t->entries[i].hash & (cap - 1);
+	huge_pages(slots, cap * sizeof(*slots));
+	for (size_t i = 0; i < t->slots_cap; i++) {
+		size_t s = t->slots[i].hash & (cap - 1);
 
-		while (slots[s])
+		if (!t->slots[i].id)
+			continue;
+		while (slots[s].id)
 			s = (s + 1) & (cap - 1);
-		slots[s] = i + 1;
+		slots[s] = t->slots[i];
 	}
 	free(t->slots);
 	t->slots = slots;
@@ -119,7 +135,7 @@ static int grow_slots(struct intern *t)
 	return 0;
 }
 
-static int append(struct intern *t, const void *key, size_t len, uint32_t h)
+static int append(struct intern *t, const void *key, size_t len)
 {
 	size_t need = (len + 8) & ~(size_t)7; // room for a NUL, and the next key is aligned again
 	int err;
@@ -131,7 +147,7 @@ static int append(struct intern *t, const void *key, size_t len, uint32_t h)
 		err = memory_grow(t->budget, &t->entries, &t->entries_cap, (size_t)t->n + 1, sizeof(*t->entries));
 	if (err)
 		return err;
-	t->entries[t->n] = (struct intern_entry){ .offset = t->len, .len = (uint32_t)len, .hash = h };
+	t->entries[t->n] = (struct intern_entry){ .offset = t->len, .len = (uint32_t)len };
 	if (len)
 		memcpy(t->bytes + t->len, key, len);
 	memset(t->bytes + t->len + len, 0, need - len);
@@ -151,20 +167,23 @@ int intern_put(struct intern *t, const void *key, size_t len, uint32_t *ret_id, 
 		if (err)
 			return err;
 	}
-	for (s = h & (t->slots_cap - 1); t->slots[s]; s = (s + 1) & (t->slots_cap - 1)) {
-		const struct intern_entry *e = &t->entries[t->slots[s] - 1];
+	for (s = h & (t->slots_cap - 1); t->slots[s].id; s = (s + 1) & (t->slots_cap - 1)) {
+		const struct intern_entry *e;
 
-		if (e->hash == h && e->len == len && (!len || !memcmp(t->bytes + e->offset, key, len))) {
-			*ret_id = t->slots[s];
+		if (t->slots[s].hash != h)
+			continue;
+		e = &t->entries[t->slots[s].id - 1];
+		if (e->len == len && (!len || !memcmp(t->bytes + e->offset, key, len))) {
+			*ret_id = t->slots[s].id;
 			if (ret_new)
 				*ret_new = false;
 			return 0;
 		}
 	}
-	err = append(t, key, len, h);
+	err = append(t, key, len);
 	if (err)
 		return err;
-	t->slots[s] = t->n;
+	t->slots[s] = (struct intern_slot){ .hash = h, .id = t->n };
 	*ret_id = t->n;
 	if (ret_new)
 		*ret_new = true;

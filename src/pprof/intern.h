@@ -22,7 +22,12 @@ int memory_grow(struct memory_budget *b, void *block, size_t *cap, size_t need, 
 
 struct intern_entry {
 	size_t offset;
-	uint32_t len, hash;
+	uint32_t len, pad;
+};
+
+// The hash beside the id: a look-up touches an entry only when it is most likely the right one.
+struct intern_slot {
+	uint32_t hash, id; // id 0 = free
 };
 
 struct intern {
@@ -31,7 +36,7 @@ struct intern {
 	struct intern_entry *entries; // of id i: entries[i - 1]
 	size_t entries_cap;
 	uint32_t n;
-	uint32_t *slots; // ids, 0 = free; a power of two of them
+	struct intern_slot *slots; // a power of two of them
 	size_t slots_cap;
 	uint64_t secret[2];
 	struct memory_budget *budget; // shared, not owned; may be NULL

@@ -19,24 +19,38 @@ static int broken(const struct raw_sample *s, struct error *e, const char *what)
 			 what);
 }
 
-static int add_location(struct pprof_reader *r, struct tables *t, struct raw_sample *s, uint64_t id, struct error *e)
+static int find_location(struct pprof_reader *r, struct tables *t, const struct raw_sample *s, uint64_t id, size_t *ret,
+			 struct error *e)
 {
 	int64_t index = id_map_find(&t->location_ids, id);
-	struct raw_location *l;
-	int err = 0;
 
 	if (index < 0)
 		return error_set(e, -EBADMSG, "byte %llu: a sample names location %llu, which is not there",
 				 (unsigned long long)s->at, (unsigned long long)id);
-	l = &t->locations[index];
-	r->frames += l->n_lines + 1;
+	*ret = (size_t)index;
+	return 0;
+}
+
+static int add_location(struct pprof_reader *r, struct tables *t, struct raw_sample *s, uint64_t id, struct error *e)
+{
+	size_t index = (size_t)id - 1;
+	struct hot_location *l;
+	int err = 0;
+
+	if (!t->dense || index >= t->n_locations) {
+		err = find_location(r, t, s, id, &index, e);
+		if (err)
+			return err;
+	}
+	l = &t->hot[index];
+	r->frames += l->frames;
 	if (r->frames > r->limits.frames)
 		return error_set(e, -E2BIG, "byte %llu: its stacks have more than the limit of %llu frames",
 				 (unsigned long long)s->at, (unsigned long long)r->limits.frames);
 	if (s->n == r->stack_cap)
 		err = memory_grow(&r->profile->budget, &r->stack, &r->stack_cap, s->n + 1, sizeof(*r->stack));
 	if (!err && !l->merged)
-		err = map_location(r, t, (size_t)index, &r->stack[s->n]);
+		err = map_location(r, t, index, &l->merged);
 	if (err)
 		return decode_memory(&r->profile->budget, err, e);
 	r->stack[s->n++] = l->merged;
