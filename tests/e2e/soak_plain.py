@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# test: timeout=900 program=plain
+# test: timeout=1200 program=plain
 """soak.py with the build that users have: its memory is the real one."""
 import os
 import runpy

@@ -61,7 +61,8 @@ def background(*args, **kw):
 
 
 def _churn(kind, target, rate, *more):
-    said = json.loads(devices.sh(devices.program("churn"), "-r", str(rate), "-s", "3", *more, kind, target))
+    said = json.loads(devices.sh(devices.program("churn"), "-r", str(rate), "-s", "3", *more, kind, target,
+                                 timeout=300))
     return said["rounds"] - said["failed"]
 
 
@@ -149,8 +150,9 @@ def truncated_loops(stress, folder):
 def compressed_memory(stress, folder):
     """Device traffic of many requests, and devices that come and go."""
     with devices.zram("32M") as node:
-        devices.sh(*ioload_args(node, "write_page:pwrite:count=2000,size=16K", "read_block:pread:count=20000,threads=2,order=random",
-                                "scan_index:aio-read:count=10000,depth=16", "trim_space:discard:count=100,size=64K"))
+        plan = ["write_page:pwrite:count=2000,size=16K", "read_block:pread:count=20000,threads=2,order=random",
+                "scan_index:aio-read:count=10000,depth=16", "trim_space:discard:count=100,size=64K"]
+        devices.sh(*ioload_args(node, *plan), timeout=300)
     stress.pause(0.5)
     return 1
 
