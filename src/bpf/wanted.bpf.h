@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Which device a bio is for, and whether the filters want it: decided when it is submitted, since its completion runs in
+ * somebody else's context. Included by core.bpf.h. */
+#ifndef BLKPROF_BPF_WANTED_H
+#define BLKPROF_BPF_WANTED_H
+
+/* ---- device slots ---- */
+
+static __noinline u32 slot_claim(u32 dev, u32 disk, struct slot_info *info)
+{
+	u8 flags = 0;
+	u32 i, slot, *known = bpf_map_lookup_elem(&slots, &dev);
+
+	if (known) {
+		slot = *known;
+		goto cache;
+	}
+	for (i = 0; i < 64; i++) {
+		slot = (dev + (dev >> 20) * 31 + i) % (RECORD_SLOTS - 1);
+		if (!bpf_map_update_elem(&slot_owners, &slot, info, BPF_NOEXIST))
+			goto claimed;
+	}
+	return RECORD_SLOTS - 1;
+claimed:
+	if (config.by_device && !bpf_map_lookup_elem(&filter_devices, &dev) && !bpf_map_lookup_elem(&filter_devices, &disk))
+		flags = SLOT_EXCLUDED;
+	if (bpf_map_lookup_elem(&lower_devices, &dev))
+		flags |= SLOT_LOWER;
+	state.slot_flags[slot & (RECORD_SLOTS - 1)] = flags;
+	/* Another CPU may have claimed a slot for the same device: both count, user space adds them up. */
+	bpf_map_update_elem(&slots, &dev, &slot, BPF_NOEXIST);
+cache:
+	state.slot_cache[dev & (RECORD_SLOTS - 1)] = (u64)dev << 32 | slot;
+	return slot;
+}
+
+static __always_inline u32 slot_of(struct bio *bio, struct cpu_state *cpu)
+{
+	u32 dev = bio_device(bio), disk;
+	u64 cached = state.slot_cache[dev & (RECORD_SLOTS - 1)];
+	struct slot_info info = {};
+	struct gendisk *gd;
+
+	if (cached >> 32 == dev && dev)
+		return (u32)cached & (RECORD_SLOTS - 1);
+	gd = bio_disk(bio);
+	disk = (u32)READ(gd, major) << 20 | (u32)READ(gd, first_minor);
+	info.dev = dev;
+	info.disk = disk;
+	READ_STRING(info.name, gd, disk_name);
+	dev = slot_claim(dev, disk, &info);
+	if (dev == RECORD_SLOTS - 1)
+		lose(cpu, LOSS_SLOTS_FULL);
+	return dev & (RECORD_SLOTS - 1);
+}
+
+/* ---- filters, decided at submission ---- */
+
+static __always_inline u64 cgroup_id(struct cgroup *cg)
+{
+	return cg ? READ(cg, kn, id) : 0;
+}
+
+static __always_inline struct cgroup *task_cgroup(struct task_struct *task, s32 subsys)
+{
+	struct css_set *set = READ(task, cgroups);
+
+	if (subsys < 0)
+		return READ(set, dfl_cgrp);
+	return css_cgroup(set, subsys);
+}
+
+/* The cgroup that a kernel thread works for is the one that the bio names. */
+static __always_inline struct cgroup *bio_cgroup(struct bio *bio)
+{
+	struct blkcg_gq *blkg = READ(bio, bi_blkg);
+
+	return blkg ? READ(blkg, blkcg, css.cgroup) : 0;
+}
+
+static __noinline bool cgroup_wanted(struct cgroup *cg, s32 subsys)
+{
+	struct cgroup_subsys_state *css;
+	u32 i, depth;
+	u64 id;
+
+	for (depth = 0; depth < 12 && cg; depth++) {
+		id = BPF_CORE_READ(cg, kn, id);
+		for (i = 0; i < RECORD_CGROUPS; i++) {
+			if (i >= config.n_cgroups)
+				break;
+			if (config.cgroups[i].id == id && config.cgroups[i].subsys == subsys)
+				return true;
+		}
+		css = BPF_CORE_READ(cg, self.parent);
+		cg = css ? BPF_CORE_READ(css, cgroup) : 0;
+	}
+	return false;
+}
+
+static __noinline bool task_wanted_by_cgroup(struct task_struct *task, struct cgroup *owner)
+{
+	s32 last = -2, subsys;
+	u32 i;
+
+	if (owner)
+		return cgroup_wanted(owner, -1) || (config.n_cgroups && cgroup_wanted(owner, config.cgroups[0].subsys));
+	for (i = 0; i < RECORD_CGROUPS; i++) {
+		if (i >= config.n_cgroups)
+			break;
+		subsys = config.cgroups[i].subsys;
+		if (subsys == last)
+			continue;
+		last = subsys;
+		if (cgroup_wanted(task_cgroup(task, subsys), subsys))
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool wanted(struct task_struct *task, struct bio *bio, u32 tgid, u8 op, u32 slot)
+{
+	struct comm_key comm = {};
+
+	if (config.ops && !(config.ops & (1u << op)))
+		return false;
+	if (config.by_device && (state.slot_flags[slot & (RECORD_SLOTS - 1)] & SLOT_EXCLUDED))
+		return false;
+	if (config.by_pid && !bpf_map_lookup_elem(&filter_pids, &tgid))
+		return false;
+	if (config.by_comm) {
+		bpf_get_current_comm(comm.comm, sizeof(comm.comm));
+		if (!bpf_map_lookup_elem(&filter_comms, &comm))
+			return false;
+	}
+	if (config.by_cgroup &&
+	    !task_wanted_by_cgroup(task, READ(task, flags) & PF_KTHREAD ? bio_cgroup(bio) : 0))
+		return false;
+	return true;
+}
+
+#endif
