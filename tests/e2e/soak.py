@@ -31,10 +31,10 @@ QUARANTINE = 64 * MIB
 
 # Losses that this load makes by its nature: what is over before it is looked at, cut frames, processes beyond the budget.
 EXPECTED = {"stack_truncated", "stack_unreadable", "processes_evicted", "files_missing", "rows_full", "process_events",
-            "stale_reused", "mismatch", "evicted", "recursion", "request_too_long"}
+            "unseen", "mismatch", "evicted", "recursion", "request_too_long"}
 # Those that are of samples: together at most this part of all.
 LOST_MOST = 0.02
-OF_SAMPLES = {"ring_full", "stack_ring_full", "insert_failed", "stale_reused", "mismatch", "read_error", "evicted",
+OF_SAMPLES = {"ring_full", "stack_ring_full", "insert_failed", "unseen", "mismatch", "read_error", "evicted",
               "stack_missing", "recursion", "map_busy"}
 
 
