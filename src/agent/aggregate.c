@@ -235,7 +235,10 @@ int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t
 	c->tid = e->tid;
 	c->window = e->window;
 	HASH_ADD(hh, a->carried, submit, CARRIED_KEY, c);
-	return 0;
+	if (c->hh.tbl)
+		return 0;
+	free(c);
+	return -ENOMEM;
 }
 
 int aggregate_in_flight_last(struct aggregate *a, const struct in_flight *e, uint16_t disk, uint64_t now)

@@ -79,7 +79,10 @@ int stacks_add(struct stacks *s, const void *record, size_t size)
 	k->flags = rec->flags;
 	memcpy(k->frames, rec->frames, n * 8);
 	HASH_ADD(hh, s->table, hash, sizeof(k->hash), k);
-	return 0;
+	if (k->hh.tbl)
+		return 0;
+	free(k);
+	return -ENOMEM;
 }
 
 bool stacks_find(const struct stacks *s, uint64_t hash, struct stack_frames *ret)
