@@ -3,6 +3,7 @@
 #ifndef BLKPROF_PPROF_DECODE_INTERNAL_H
 #define BLKPROF_PPROF_DECODE_INTERNAL_H
 
+#include "pprof/batch.h"
 #include "pprof/decode.h"
 #include "pprof/wire.h"
 
@@ -151,7 +152,8 @@ struct pprof_reader {
 	struct profile_label *labels, *sorted;
 	uint64_t *ranks;
 	size_t column_cap, factor_cap, stack_cap, values_cap, picked_cap, labels_cap, sorted_cap, ranks_cap;
-	struct buf bytes; // a location, or a string made clean
+	struct batch batch; // samples not yet in the profile
+	struct buf bytes;   // a location, or a string made clean
 };
 
 // reader_map.c: from a file's tables to the merged profile. Negative errno without a message.

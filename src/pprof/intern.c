@@ -89,8 +89,9 @@ static uint64_t fold(uint64_t a, uint64_t b)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-static uint32_t hash(const struct intern *t, const uint8_t *p, size_t len)
+uint32_t intern_hash(const struct intern *t, const void *key, size_t len)
 {
+	const uint8_t *p = key;
 	uint64_t h = t->secret[0] ^ len, v;
 
 	for (; len >= 8; p += 8, len -= 8) {
@@ -158,7 +159,11 @@ static int append(struct intern *t, const void *key, size_t len)
 
 int intern_put(struct intern *t, const void *key, size_t len, uint32_t *ret_id, bool *ret_new)
 {
-	uint32_t h = hash(t, key, len);
+	return intern_put_hashed(t, key, len, intern_hash(t, key, len), ret_id, ret_new);
+}
+
+int intern_put_hashed(struct intern *t, const void *key, size_t len, uint32_t h, uint32_t *ret_id, bool *ret_new)
+{
 	size_t s;
 	int err;
 

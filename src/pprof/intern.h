@@ -47,6 +47,39 @@ void intern_free(struct intern *t);
 // The id of the key, added when it is new. 0, -ENOMEM, -E2BIG (budget) or -EOVERFLOW (too many or too long).
 int intern_put(struct intern *t, const void *key, size_t len, uint32_t *ret_id, bool *ret_new);
 
+// The same in steps, for those who look up many keys and have other work meanwhile: a table is larger than the caches, and
+// each step waits for the memory that the one before has asked for.
+uint32_t intern_hash(const struct intern *t, const void *key, size_t len);
+int intern_put_hashed(struct intern *t, const void *key, size_t len, uint32_t hash, uint32_t *ret_id, bool *ret_new);
+
+static inline void intern_ask_slot(const struct intern *t, uint32_t hash)
+{
+	if (t->slots_cap)
+		__builtin_prefetch(&t->slots[hash & (t->slots_cap - 1)]);
+}
+
+static inline const struct intern_entry *intern_likely(const struct intern *t, uint32_t hash)
+{
+	const struct intern_slot *s = t->slots_cap ? &t->slots[hash & (t->slots_cap - 1)] : NULL;
+
+	return s && s->id && s->hash == hash ? &t->entries[s->id - 1] : NULL;
+}
+
+static inline void intern_ask_entry(const struct intern *t, uint32_t hash)
+{
+	__builtin_prefetch(intern_likely(t, hash));
+}
+
+static inline void intern_ask_key(const struct intern *t, uint32_t hash)
+{
+	const struct intern_entry *e = intern_likely(t, hash);
+
+	if (!e)
+		return;
+	__builtin_prefetch(t->bytes + e->offset);
+	__builtin_prefetch(t->bytes + e->offset + 64);
+}
+
 // The bytes of an id: aligned to 8, a NUL behind them that the length does not count. Valid until the next intern_put.
 static inline const void *intern_key(const struct intern *t, uint32_t id)
 {

@@ -252,7 +252,7 @@ static int finish_sample(struct pprof_reader *r, struct tables *t, struct raw_sa
 		out.n_labels = (uint32_t)s->n_labels;
 		return r->fn(r->context, p, &out, e);
 	}
-	err = profile_sample(p, r->stack, (uint32_t)s->n, r->labels, (uint32_t)s->n_labels, r->picked);
+	err = batch_add(&r->batch, p, r->stack, (uint32_t)s->n, r->labels, (uint32_t)s->n_labels, r->picked);
 	return err ? decode_memory(&p->budget, err, e) : 0;
 }
 
@@ -289,5 +289,8 @@ int read_samples(struct pprof_reader *r, struct tables *t, struct stream *s, str
 		if (err)
 			return err;
 	}
-	return more;
+	if (more)
+		return more;
+	err = batch_flush(&r->batch, r->profile);
+	return err ? decode_memory(&r->profile->budget, err, e) : 0;
 }

@@ -183,6 +183,24 @@ static int add_sum(struct top *t, struct intern *keys, struct sum **sums, size_t
 	return 0;
 }
 
+// Functions are worth more than stacks: what takes the memory is let go, and the report says so.
+static int add_stack(struct top *t, uint32_t n, int64_t v, int64_t events)
+{
+	int err = add_sum(t, &t->stacks, &t->stack_sums, &t->stack_sums_cap, t->stack, n * sizeof(*t->stack), v, events);
+
+	if (err != -E2BIG || !(t->options.what & TOP_FUNCTIONS))
+		return err;
+	intern_free(&t->stacks);
+	intern_init(&t->stacks, t->budget);
+	memory_give(t->budget, t->stack_sums_cap * sizeof(*t->stack_sums));
+	free(t->stack_sums);
+	t->stack_sums = NULL;
+	t->stack_sums_cap = 0;
+	t->options.what &= ~(unsigned)TOP_STACKS;
+	t->no_stacks = true;
+	return 0;
+}
+
 static int add_label(struct top *t, const struct pprof_sample *s, int64_t v, int64_t events)
 {
 	struct label_key key = { 0 };
@@ -239,7 +257,7 @@ static int on_sample(void *context, const struct profile *p, const struct pprof_
 	if (t->options.what & (TOP_FUNCTIONS | TOP_STACKS))
 		err = add_functions(t, s, v, events, &n);
 	if (!err && t->options.what & TOP_STACKS)
-		err = add_sum(t, &t->stacks, &t->stack_sums, &t->stack_sums_cap, t->stack, n * sizeof(*t->stack), v, events);
+		err = add_stack(t, n, v, events);
 	if (!err && t->options.what & TOP_LABEL)
 		err = add_label(t, s, v, events);
 	return err ? decode_memory(t->budget, err, e) : 0;

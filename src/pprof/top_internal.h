@@ -39,6 +39,7 @@ struct top {
 	struct memory_budget *budget;
 	size_t type;
 	bool ready, has_events, diff, time;
+	bool no_stacks; // they were asked for and given up for memory
 	uint64_t samples;
 	int64_t total, base_total, events, base_events;
 	int64_t *type_totals;

@@ -200,6 +200,7 @@ static int report_labels(struct top *t, unsigned rows, struct buf *out)
 
 int top_print(struct top *t, unsigned rows, struct buf *out, struct error *e)
 {
+	char limit[32];
 	int err = 0;
 
 	print_totals(t, out);
@@ -207,6 +208,9 @@ int top_print(struct top *t, unsigned rows, struct buf *out, struct error *e)
 		err = report_functions(t, rows, out);
 	if (!err && t->options.what & TOP_STACKS)
 		err = report_stacks(t, rows, out);
+	if (!err && t->no_stacks)
+		buf_printf(out, "\nIts stacks take more than the limit of %s of memory and are left out; --memory raises it.\n",
+			   text_bytes(limit, sizeof(limit), (double)t->budget->limit));
 	if (!err && t->options.what & TOP_LABEL)
 		err = report_labels(t, rows, out);
 	if (!err)
