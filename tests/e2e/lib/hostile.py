@@ -305,7 +305,7 @@ KINDS = [
     ("deep-100k", "a stack of 100000 frames", lambda: deep(100000), ANSWER),
     ("deep-5m", "a stack of 5 million frames", lambda: gz(deep(5000000), 1), EITHER),
     ("lines-100k", "a location with 100000 inlined calls", lambda: wide_location(100000, 1, 1), ANSWER),
-    ("lines-squared", "20000 lines times 20000 references times 10", lambda: wide_location(20000, 20000, 10), "frames"),
+    ("lines-squared", "20000 lines times 20000 references times 10", lambda: wide_location(20000, 20000, 10), "limit of"),
     ("cyclic", "a stack that repeats itself ten thousand times", lambda: TABLES + msg(2, packed(1, [1, 2] * 10000) + packed(2, [5])) +
      strings(), ANSWER),
     ("samples-empty", "200 MiB of empty samples", lambda: bomb(TABLES + strings(), b"\x12\0", 100 << 20), "0 values for 1"),
