@@ -84,25 +84,22 @@ static __always_inline struct cgroup *css_cgroup(struct css_set *set, s32 subsys
 
 #define KERNEL_STACK_BYTES 16384 /* x86-64 without KASAN, and arm64 with 4 KiB pages */
 
-/* User registers of the current task: bpf_task_pt_regs since 5.15; before, they lie at the top of the kernel stack. */
+/* User registers of the current task: bpf_task_pt_regs since 5.15 (it knows what a kernel with FRED keeps above them); before,
+ * they lie at the very top of the kernel stack. */
 static __always_inline int user_registers(u64 *ip, u64 *sp, u64 *bp)
 {
 	struct task_struct *task;
 	struct pt_regs *regs;
 
-#ifdef CORE_TYPED
-	task = (struct task_struct *)bpf_get_current_task_btf();
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	*ip = regs->ip;
-	*sp = regs->sp;
-	*bp = regs->bp;
-#else
-	task = (struct task_struct *)bpf_get_current_task();
-	regs = (struct pt_regs *)(BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - bpf_core_type_size(struct pt_regs));
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+		regs = (struct pt_regs *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+	} else {
+		task = (struct task_struct *)bpf_get_current_task();
+		regs = (struct pt_regs *)(BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - bpf_core_type_size(struct pt_regs));
+	}
 	*ip = BPF_CORE_READ(regs, ip);
 	*sp = BPF_CORE_READ(regs, sp);
 	*bp = BPF_CORE_READ(regs, bp);
-#endif
 	return !*sp;
 }
 
