@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# test: program=plain timeout=900
 """Hostile profiles (lib/hostile.py): each gets an error line or a right answer from `top` and from every format of
 `export`, within 10 seconds of CPU and 256 MB, and never a signal. docs/hostile-input.md is the list; `--write` writes it."""
 import os
