@@ -16,7 +16,7 @@
 // A bio that a cut has charged with its part so far.
 struct carried {
 	uint64_t submit;
-	uint32_t tid, window;
+	uint32_t tid, window; // the last one whose scan saw it
 	UT_hash_handle hh;
 };
 
@@ -53,10 +53,11 @@ void aggregate_free(struct aggregate *a)
 	free(a);
 }
 
-void aggregate_begin(struct aggregate *a, uint32_t window, uint64_t start)
+int aggregate_begin(struct aggregate *a, uint32_t window, uint64_t start)
 {
 	rows_free(a->current);
 	a->current = rows_new(window, start);
+	return a->current ? 0 : -ENOMEM;
 }
 
 uint64_t aggregate_rows_full(const struct aggregate *a)
@@ -204,14 +205,31 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t di
 	return err;
 }
 
-void aggregate_cut(struct aggregate *a, uint64_t end)
+// A bio that the last scan no longer saw and whose record has not come was evicted, or its record lost.
+static void forget_carried(struct aggregate *a, uint32_t window)
 {
-	uint32_t window = rows_get_info(a->current)->window;
+	struct carried *c, *next;
 
+	HASH_ITER(hh, a->carried, c, next) {
+		if (c->window + 1 >= window)
+			continue;
+		HASH_DEL(a->carried, c);
+		free(c);
+	}
+}
+
+int aggregate_cut(struct aggregate *a, uint64_t end)
+{
+	struct rows *next = rows_new(rows_get_info(a->current)->window + 1, end);
+
+	if (!next)
+		return -ENOMEM;
 	rows_free(a->ended);
 	a->ended = a->current;
 	rows_end(a->ended, end);
-	a->current = rows_new(window + 1, end);
+	a->current = next;
+	forget_carried(a, rows_get_info(a->ended)->window);
+	return 0;
 }
 
 int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t disk)
@@ -226,6 +244,8 @@ int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t
 	c = find_carried(a, e);
 	key_of(&key, e, disk, w->end > e->submit ? w->end - e->submit : 0);
 	err = charge(a, a->ended, &key, e, part(a->ended, e->submit, w->end), !c);
+	if (c)
+		c->window = w->window;
 	if (err || c)
 		return err;
 	c = calloc(1, sizeof(*c));
@@ -233,7 +253,7 @@ int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t
 		return -ENOMEM;
 	c->submit = e->submit;
 	c->tid = e->tid;
-	c->window = e->window;
+	c->window = w->window;
 	HASH_ADD(hh, a->carried, submit, CARRIED_KEY, c);
 	if (c->hh.tbl)
 		return 0;

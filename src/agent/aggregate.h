@@ -46,13 +46,13 @@ struct row {
 struct aggregate *aggregate_new(unsigned max_rows);
 void aggregate_free(struct aggregate *a);
 
-// The first window begins. Records before are of no window.
-void aggregate_begin(struct aggregate *a, uint32_t window, uint64_t start);
+// The first window begins. Records before are of no window. 0 or -ENOMEM, as aggregate_cut.
+int aggregate_begin(struct aggregate *a, uint32_t window, uint64_t start);
 // A record from the ring; `disk` is the index of its slot's disk.
 int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t disk);
 // Window `window` ends at `end`, the next begins. Then: aggregate_record for what the ring held, aggregate_in_flight for
 // each entry of the map, aggregate_record again for what completed meanwhile, aggregate_take.
-void aggregate_cut(struct aggregate *a, uint64_t end);
+int aggregate_cut(struct aggregate *a, uint64_t end);
 int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t disk);
 // As aggregate_in_flight at the end of the recording: charged up to `now` under a leaf [in flight], nothing follows.
 int aggregate_in_flight_last(struct aggregate *a, const struct in_flight *e, uint16_t disk, uint64_t now);

@@ -227,6 +227,11 @@ static const struct frame_mapping *mapping_of(struct resolver *r, const struct p
 	f->build_id = intern(r, sym_module_build_id(map->module));
 	sym_module_has(map->module, &f->has_filenames, &f->has_line_numbers, &f->has_inline_frames);
 	HASH_ADD(hh, r->mappings, key, sizeof(m->key), m);
+	if (!m->hh.tbl) {
+		free(m);
+		r->no_memory = true;
+		return NULL;
+	}
 	return f;
 }
 
@@ -311,6 +316,7 @@ static void push(struct list *l, const struct frame *f)
 static uint64_t caller_of(struct resolver *r, struct proc *proc, uint64_t hash, const struct stack_frames *s, uint64_t time)
 {
 	struct known_caller key, *c;
+	uint64_t caller;
 
 	memset(&key, 0, sizeof(key));
 	key.key.proc = proc;
@@ -325,8 +331,13 @@ static uint64_t caller_of(struct resolver *r, struct proc *proc, uint64_t hash, 
 	}
 	c->key = key.key;
 	c->caller = skipped_caller(r->procs, proc, s, time);
+	caller = c->caller;
 	HASH_ADD(hh, r->callers, key, sizeof(c->key), c);
-	return c->caller;
+	if (!c->hh.tbl) {
+		free(c);
+		r->no_memory = true;
+	}
+	return caller;
 }
 
 // Programs and trampolines of the tracing itself stand above the function that was traced.

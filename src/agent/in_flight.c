@@ -68,11 +68,16 @@ static unsigned filter_index(uint64_t address)
 	return (unsigned)(((address >> 3) * 0x9e3779b97f4a7c15ull) >> (64 - RECORD_FILTER_BITS));
 }
 
-static bool take_out(struct recorder *r, uint64_t address)
+// False when it is not there any more: it may have completed as it should, and another bio have come to its address, since
+// the scan read it.
+static bool take_out(struct recorder *r, uint64_t address, const struct in_flight *e)
 {
 	struct filter_counter *f = &probes_state(r->probes)->filter[filter_index(address)];
+	int map = bpf_map__fd(probes_map(r->probes, "in_flight"));
+	struct in_flight now;
 
-	if (bpf_map_delete_elem(bpf_map__fd(probes_map(r->probes, "in_flight")), &address))
+	if (bpf_map_lookup_elem(map, &address, &now) || now.submit != e->submit || now.tid != e->tid ||
+	    bpf_map_delete_elem(map, &address))
 		return false;
 	__atomic_fetch_add(&f->out, 1, __ATOMIC_SEQ_CST);
 	return true;
@@ -81,14 +86,11 @@ static bool take_out(struct recorder *r, uint64_t address)
 bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_flight *e)
 {
 	struct bio_rec rec = { .type = RECORD_BIO, .end_reason = END_UNSEEN, .end = e->last, .bio = *e };
-	struct in_flight now;
 	int err;
 
 	if (probes_check(r->probes, address, e) != BIO_ENDED)
 		return false;
-	// It may have completed as it should, and another bio have come to its address, since the scan read it.
-	if (bpf_map_lookup_elem(bpf_map__fd(probes_map(r->probes, "in_flight")), &address, &now) || now.submit != e->submit ||
-	    now.tid != e->tid || !take_out(r, address))
+	if (!take_out(r, address, e))
 		return true;
 	r->unseen += !e->last;
 	err = aggregate_record(r->aggregate, &rec, kernel_maps_disk(r, e->slot));
@@ -108,9 +110,11 @@ static int sweep_entry(struct recorder *r, uint64_t address, const struct in_fli
 {
 	struct sweep *s = context;
 
-	if (s->now > e->submit && s->now - e->submit > LOOK_AGAIN_NS && in_flight_ended(r, address, e))
+	uint64_t age = s->now > e->submit ? s->now - e->submit : 0;
+
+	if (age > LOOK_AGAIN_NS && in_flight_ended(r, address, e))
 		return r->record_error;
-	if (s->now > e->submit && s->now - e->submit > TOO_OLD_NS && take_out(r, address)) {
+	if (age > TOO_OLD_NS && take_out(r, address, e)) {
 		r->losses[LOSS_NEVER_COMPLETED]++;
 		return 0;
 	}

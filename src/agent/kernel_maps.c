@@ -189,9 +189,9 @@ void kernel_maps_lower(struct recorder *r)
 		if (bpf_map_lookup_elem(owners, &slot, &info))
 			continue;
 		if (bpf_map_lookup_elem(lower, &info.dev, &one))
-			state->slot_flags[slot] &= (uint8_t)~SLOT_LOWER;
+			__atomic_fetch_and(&state->slot_flags[slot], (uint8_t)~SLOT_LOWER, __ATOMIC_SEQ_CST);
 		else
-			state->slot_flags[slot] |= SLOT_LOWER;
+			__atomic_fetch_or(&state->slot_flags[slot], SLOT_LOWER, __ATOMIC_SEQ_CST);
 	}
 }
 

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/file.h"
+#include "common/text.h"
 #include "fentry.skel.h"
 #include "kprobe.skel.h"
 #include "tracepoint.skel.h"
@@ -154,6 +156,18 @@ static struct bpf_program *want_program(struct probes *p, const char *name)
 	return program;
 }
 
+// bpf_get_stack returns no more than this sysctl says: a stack of so many frames has been cut.
+static uint32_t max_frames(void)
+{
+	char text[32];
+	uint64_t n;
+
+	if (file_read_line("/proc/sys/kernel/perf_event_max_stack", text, sizeof(text)) ||
+	    text_number(text, 1, RECORD_FRAMES, "perf_event_max_stack", &n, NULL))
+		return RECORD_FRAMES;
+	return (uint32_t)n;
+}
+
 static int configure(struct probes *p, enum backend backend, const struct probes_options *o)
 {
 	struct bpf_map *map = probes_map(p, ".rodata.config");
@@ -170,7 +184,7 @@ static int configure(struct probes *p, enum backend backend, const struct probes
 	config.by_comm = o->filter && o->filter->n_comm;
 	config.by_device = o->filter && o->filter->n_device;
 	config.ops = o->filter ? o->filter->ops : 0;
-	config.cpu_period_ns = o->cpu_hz ? 1000000000u / o->cpu_hz : 0;
+	config.max_frames = max_frames();
 	memcpy(value, &config, sizeof(config));
 	if (cpus * 256 > 65536)
 		bpf_map__set_max_entries(probes_map(p, "in_flight"), (uint32_t)cpus * 256);
@@ -334,16 +348,24 @@ void probes_free(struct probes *p)
 	free(p);
 }
 
-// bpf_prog_info as 6.7's, of which the build machine's header may know less.
+// The hooks' programs, and behind them the clock's where there are CPU samples.
+static bool program_info(struct probes *p, unsigned i, struct bpf_prog_info *ret)
+{
+	struct bpf_program *clock = p->n_cpus ? bpf_object__find_program_by_name(p->object, "on_cpu_clock") : NULL;
+	struct bpf_program *program = i < p->n_programs ? p->programs[i] : clock;
+	uint32_t len = sizeof(*ret);
+
+	return program && !bpf_obj_get_info_by_fd(bpf_program__fd(program), ret, &len);
+}
+
 uint64_t probes_recursion_misses(struct probes *p)
 {
 	uint64_t misses = 0;
 
-	for (unsigned i = 0; i < p->n_programs; i++) {
+	for (unsigned i = 0; i <= p->n_programs; i++) {
 		struct bpf_prog_info info = { 0 };
-		uint32_t len = sizeof(info);
 
-		if (!bpf_obj_get_info_by_fd(bpf_program__fd(p->programs[i]), &info, &len))
+		if (program_info(p, i, &info))
 			misses += info.recursion_misses;
 	}
 	return misses;
@@ -352,11 +374,10 @@ uint64_t probes_recursion_misses(struct probes *p)
 void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs)
 {
 	*ret_ns = *ret_runs = 0;
-	for (unsigned i = 0; i < p->n_programs; i++) {
+	for (unsigned i = 0; i <= p->n_programs; i++) {
 		struct bpf_prog_info info = { 0 };
-		uint32_t len = sizeof(info);
 
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(p->programs[i]), &info, &len))
+		if (!program_info(p, i, &info))
 			continue;
 		*ret_ns += info.run_time_ns;
 		*ret_runs += info.run_cnt;

@@ -210,7 +210,8 @@ int recorder_start(struct recorder *r, struct error *e)
 	r->start = clock_monotonic();
 	r->housekeeping = r->start + HOUSEKEEPING_NS;
 	r->steered = r->start;
-	aggregate_begin(r->aggregate, 0, r->start);
+	if (!r->before || aggregate_begin(r->aggregate, 0, r->start))
+		return error_set(e, -ENOMEM, "no memory for a recording; free some and try again");
 	probes_activate(r->probes);
 	return 0;
 }
@@ -297,7 +298,9 @@ int recorder_window(struct recorder *r, struct buf *ret_gz, struct error *e)
 	window = __atomic_fetch_add(&state->window, 1, __ATOMIC_SEQ_CST);
 	probes_grace();
 	procs_poll(r->procs);
-	aggregate_cut(r->aggregate, end);
+	err = aggregate_cut(r->aggregate, end);
+	if (err)
+		return error_set(e, err, "no memory for another window; free some and try again");
 	err = drain(r);
 	if (!err)
 		err = in_flight_each(r, charge_cut, NULL);

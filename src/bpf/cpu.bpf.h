@@ -22,6 +22,8 @@ int on_cpu_clock(void *ctx)
 		return 0;
 	if (config.by_comm && !bpf_map_lookup_elem(&filter_comms, &comm))
 		return 0;
+	if (config.by_cgroup && !task_wanted_by_cgroup(current_task(), 0))
+		return 0;
 	e.tgid = tgid;
 	e.tid = (u32)id;
 	e.weight = RECORD_WEIGHT_ONE;

@@ -69,7 +69,7 @@ struct record_config {
 	u8 by_pid, by_comm, by_cgroup, by_device; /* filters that are set */
 	u8 follow;	     /* by_pid follows forks */
 	u8 pad;
-	u32 cpu_period_ns;
+	u32 max_frames; /* of one stack: kernel.perf_event_max_stack, at most RECORD_FRAMES; a stack of so many was cut */
 	u32 n_cgroups;
 	struct {
 		u64 id;

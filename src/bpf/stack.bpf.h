@@ -90,10 +90,10 @@ static __always_inline u32 walk(void *ctx, struct stack_scratch *s, u32 at, u64 
 	if (len <= 0)
 		return 0;
 	n = (u32)len / sizeof(u64);
-	if (n >= RECORD_FRAMES) {
+	if (n > RECORD_FRAMES)
 		n = RECORD_FRAMES;
+	if (n >= config.max_frames)
 		s->rec.flags |= truncated;
-	}
 	for (i = 0; i < RECORD_FRAMES; i++) {
 		u32 to = at + i;
 

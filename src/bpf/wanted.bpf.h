@@ -44,6 +44,8 @@ static __always_inline u32 slot_of(struct bio *bio, struct cpu_state *cpu)
 	if (cached >> 32 == dev && dev)
 		return (u32)cached & (RECORD_SLOTS - 1);
 	gd = bio_disk(bio);
+	if (!dev || !gd)
+		lose(cpu, LOSS_READ_ERROR);
 	disk = (u32)READ(gd, major) << 20 | (u32)READ(gd, first_minor);
 	info.dev = dev;
 	info.disk = disk;
@@ -103,8 +105,6 @@ static __noinline bool task_wanted_by_cgroup(struct task_struct *task, struct cg
 	s32 last = -2, subsys;
 	u32 i;
 
-	if (owner)
-		return cgroup_wanted(owner, -1) || (config.n_cgroups && cgroup_wanted(owner, config.cgroups[0].subsys));
 	for (i = 0; i < RECORD_CGROUPS; i++) {
 		if (i >= config.n_cgroups)
 			break;
@@ -112,7 +112,7 @@ static __noinline bool task_wanted_by_cgroup(struct task_struct *task, struct cg
 		if (subsys == last)
 			continue;
 		last = subsys;
-		if (cgroup_wanted(task_cgroup(task, subsys), subsys))
+		if (cgroup_wanted(owner ? owner : task_cgroup(task, subsys), subsys))
 			return true;
 	}
 	return false;

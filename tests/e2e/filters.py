@@ -3,11 +3,13 @@
 """Each filter keeps exactly what it names, when two loads run at once."""
 import contextlib
 import os
+import subprocess
+import time
 
 from lib import devices, testing
 from lib.blkprof import Recording
 from lib.load import Load, by_function, ioload_args
-from lib.pprof import OPS
+from lib.pprof import CPU, OPS
 from lib.testing import check, check_equal, skip
 
 READS, WRITES = "read_index:pread:count=1009", "write_wal:pwrite:count=503,size=16K"
@@ -154,4 +156,25 @@ def asynchronous():
             check_only(profile, {"read_block": 1009}, "--pid of an asynchronous load")
 
 
-testing.main(pid, comm, op, device, mount_point, partition, cgroup_v2, cgroup_v1, two_kinds, asynchronous)
+def cpu_samples_too():
+    """--cpu with --cgroup samples the processes of that group only."""
+    mounts = [line.split()[1] for line in open("/proc/self/mounts") if line.split()[2] == "cgroup2"]
+    if not mounts:
+        skip("no cgroup v2 is mounted")
+    busy = ["timeout", "20", "sh", "-c", "while :; do :; done"]
+    with testing.scratch() as folder, cgroup(mounts[0], "blkprof-e2e-%d" % os.getpid()) as (parent, child):
+        processes = [subprocess.Popen(busy)]
+        try:
+            with Recording(folder, "--cgroup", parent, "--cpu", "99") as recording:
+                processes.append(subprocess.Popen(busy, preexec_fn=lambda: devices.write(child + "/cgroup.procs", os.getpid())))
+                time.sleep(2)
+                profile = recording.stop()
+        finally:
+            for process in processes:
+                process.terminate()
+                process.wait()
+        check(profile.total(CPU) > 0.2e9, "no CPU time of the group: %d ns" % profile.total(CPU))
+        check(all(s.labels["pid"] != processes[0].pid for s in profile if s[CPU]), "CPU samples of a process outside the group")
+
+
+testing.main(pid, comm, op, device, mount_point, partition, cgroup_v2, cgroup_v1, two_kinds, asynchronous, cpu_samples_too)
