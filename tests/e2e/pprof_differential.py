@@ -141,6 +141,21 @@ def compare_merge(paths, scratch):
         check(exact_top(theirs, index) == exact_top(ours, index), "merge of %s: -top of %s differs" % (paths, index[0]))
 
 
+def recording(scratch, half):
+    """A real one: I/O of programs that the system has, CPU samples beside it."""
+    out = os.path.join(scratch, "record%d.pb.gz" % half)
+    data = os.path.join("/var/tmp", "blkprof-differential-%d" % os.getpid())
+    script = "dd if=/dev/urandom of=%s bs=64k count=%d oflag=direct; dd if=%s of=/dev/null bs=4k iflag=direct; sync %s; ls -lR /usr/lib >/dev/null" % (
+        data, 37 * half, data, data)
+    try:
+        subprocess.run([BLKPROF, "record", "-a", "--rate", "0", "--cpu", "499", "-k", "-o", out, "--", "sh", "-c", script], check=True,
+                       timeout=120, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    finally:
+        if os.path.exists(data):
+            os.unlink(data)
+    return out
+
+
 def main():
     if not GO:
         print("no Go on this machine")
@@ -160,6 +175,13 @@ def main():
                 compare_top(p)
             compare_merge(paths, scratch)
             print("%-12s %d and %d samples" % (kind, *n))
+        if os.geteuid() == 0:
+            paths = [recording(scratch, half) for half in (1, 2)]
+            n = [compare_raw(p, scratch) for p in paths]
+            for p in paths:
+                compare_top(p)
+            compare_merge(paths, scratch)
+            print("%-12s %d and %d samples" % ("record", *n))
         golden = os.path.join(HERE, "..", "golden", "pprof", "builder.pb")
         compare_raw(golden, scratch)
         compare_top(golden)
