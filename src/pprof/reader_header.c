@@ -30,13 +30,17 @@ static int room_for_columns(struct pprof_reader *r, size_t n)
 	return err ? err : memory_grow(&r->profile->budget, &r->factor, &r->factor_cap, n, sizeof(*r->factor));
 }
 
-static int first_types(struct pprof_reader *r, struct tables *t)
+static int first_types(struct pprof_reader *r, struct tables *t, struct error *e)
 {
 	struct profile_type types[256] = { { 0 } };
 	int err = 0;
 
 	for (size_t i = 0; i < t->n_types && !err; i++) {
 		err = map_type(r, t, &t->types[i], &types[i]);
+		// Names that differ in bytes that cannot be shown have become one.
+		for (size_t j = 0; j < i && !err; j++)
+			if (types[j].type == types[i].type)
+				err = error_set(e, -EBADMSG, "the names of sample types %zu and %zu differ only in bytes that cannot be shown", j, i);
 		r->column[i] = (uint32_t)i;
 		r->factor[i] = 1;
 	}
@@ -213,7 +217,7 @@ int merge_header(struct pprof_reader *r, struct tables *t, struct error *e)
 	int err = room_for_columns(r, t->n_types > r->profile->n_types ? t->n_types : r->profile->n_types);
 
 	if (!err && !r->files)
-		err = first_types(r, t);
+		err = first_types(r, t, e);
 	if (err)
 		return decode_memory(budget, err, e);
 	err = check_period(r, t, e);
