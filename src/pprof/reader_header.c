@@ -218,6 +218,8 @@ int merge_header(struct pprof_reader *r, struct tables *t, struct error *e)
 
 	if (!err && !r->files)
 		err = first_types(r, t, e);
+	if (err == -EBADMSG)
+		return err;
 	if (err)
 		return decode_memory(budget, err, e);
 	err = check_period(r, t, e);
