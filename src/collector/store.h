@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collector's embedded store (SQLite, WAL): batches in, merged profiles of any window out.
+#ifndef BLKPROF_COLLECTOR_STORE_H
+#define BLKPROF_COLLECTOR_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+#include "wire/batch.h"
+
+struct store;
+
+struct store_options {
+	const char *directory;
+	uint64_t max_age_ns; // 0 = for ever
+	uint64_t max_size;   // bytes on disk, 0 = no limit
+	bool read_only;	     // queries beside a running collector
+};
+
+int store_open(const struct store_options *options, struct store **ret, struct error *e);
+void store_close(struct store *s);
+
+// Commits all of them in one transaction that is durable when this returns 0 (synchronous=FULL); results[i] is 0 stored,
+// -EEXIST a duplicate by (node, instance, sequence), -EBADMSG a profile in it is refused (nothing of the batch is kept).
+// A failure (disk full) keeps none of them: the caller acknowledges nothing.
+int store_put(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e);
+
+struct store_query {
+	uint64_t from, to; // ns since the epoch
+	const char *node, *service, *device; // NULL = all
+	unsigned n_labels;
+	const struct batch_label *labels; // of the batches (agent.conf [labels]) or of the samples (op, comm …)
+};
+
+// How much of the window is covered and how: shown by query and diff.
+struct store_coverage {
+	uint64_t node_seconds_ns; // of all nodes together
+	unsigned nodes, windows, straddling; // windows that an edge cuts: shared out by time
+};
+
+// One merged profile, gzipped. -ENODATA when nothing is there (with what is: the nearest window).
+int store_query(struct store *s, const struct store_query *q, struct buf *ret_gz, struct store_coverage *ret, struct error *e);
+
+enum store_list { STORE_NODES, STORE_SERVICES, STORE_WINDOWS };
+typedef int (*store_list_fn)(void *context, const char *name, uint64_t from, uint64_t to, uint64_t windows);
+int store_list(struct store *s, enum store_list what, const struct store_query *q, store_list_fn fn, void *context, struct error *e);
+
+#endif
