@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "common/suggest.h"
 
 static const struct command *const list[] = {
 	&command_record,
@@ -109,7 +110,7 @@ static int dispatch(const struct command *c, int argc, char **argv)
 
 static int no_command(const char *word)
 {
-	const char *near = options_suggest(word, name_of, NULL);
+	const char *near = suggest_word(word, name_of, NULL);
 	struct error e;
 
 	if (near)

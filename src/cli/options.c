@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/suggest.h"
 #include "common/text.h"
 
 #define OPTIONS_MAX 64
@@ -177,7 +178,7 @@ static int unknown(const struct table *t, const char *name, struct error *e)
 		return error_set(e, -EINVAL, "there is no option %s", name);
 	if (name[2] && count_prefix(t, name + 2) > 1)
 		return error_set(e, -EINVAL, "option %s could be several options; write it in full", name);
-	near = options_suggest(name + 2, table_name, t);
+	near = suggest_word(name + 2, table_name, t);
 	if (near)
 		return error_set(e, -EINVAL, "there is no option %s; did you mean --%s?", name, near);
 	return error_set(e, -EINVAL, "there is no option %s", name);

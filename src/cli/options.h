@@ -88,7 +88,4 @@ void options_wrap(FILE *to, const char *text, unsigned indent, unsigned width);
 // Length of the first sentence, without its full stop.
 size_t options_first_sentence(const char *help);
 
-// The nearest of n names when it is near enough to be a misspelling, or NULL. next gives the i-th name.
-const char *options_suggest(const char *word, const char *(*next)(const void *context, unsigned i), const void *context);
-
 #endif

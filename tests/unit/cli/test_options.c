@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/suggest.h"
 #include "unit/cli/words.h"
 
 struct fruit {
@@ -249,7 +250,7 @@ static void suggestions(void **state)
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const char *near = options_suggest(cases[i].word, name, NULL);
+		const char *near = suggest_word(cases[i].word, name, NULL);
 
 		if (!near != !cases[i].near || (near && strcmp(near, cases[i].near)))
 			fail_msg("'%s': %s", cases[i].word, near ? near : "nothing");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string.h>
+#include "common/suggest.h"
 
-#include "cli/options.h"
+#include <string.h>
 
 #define WORD_MAX 32
 
@@ -36,7 +36,7 @@ static unsigned distance(const char *a, const char *b)
 	return row[lb];
 }
 
-const char *options_suggest(const char *word, const char *(*next)(const void *context, unsigned i), const void *context)
+const char *suggest_word(const char *word, const char *(*next)(const void *context, unsigned i), const void *context)
 {
 	unsigned best = WORD_MAX, len = (unsigned)strlen(word);
 	const char *name, *near = NULL;
