@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "symbolize/elf_file.h"
+#include "elf/elf_file.h"
 
 // What tells one file from another, also after its path has been given to a new one.
 struct file_id {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbolize/elf_file.h"
+#include "elf/elf_file.h"
 
 struct dwarf_lines;
 

@@ -5,10 +5,10 @@
 
 #include <sys/stat.h>
 
+#include "elf/elf_file.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/dwarf_lines.h"
 #include "symbolize/eh_frame.h"
-#include "symbolize/elf_file.h"
 #include "symbolize/gopcln.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"

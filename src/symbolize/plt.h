@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbolize/elf_file.h"
+#include "elf/elf_file.h"
 
 struct plt_stub {
 	uint64_t start, size; // virtual addresses

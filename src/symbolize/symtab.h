@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbolize/elf_file.h"
+#include "elf/elf_file.h"
 
 #define SYMTAB_SOURCES_MAX 3
 #define SYMTAB_NAME_MAX	   8192

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "symbolize/elf_file.h"
+#include "elf/elf_file.h"
 #include "symbolize/symbolize.h"
 
 static int run(struct sym_module *m, const struct elf_file *layout)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bounded reader of one ELF file. It never maps the file: a file that shrinks under a mapping kills its reader with
 // SIGBUS, a pread only comes back short. 32 and 64 bits, the byte order of this machine.
-#ifndef BLKPROF_SYMBOLIZE_ELF_FILE_H
-#define BLKPROF_SYMBOLIZE_ELF_FILE_H
+#ifndef BLKPROF_ELF_ELF_FILE_H
+#define BLKPROF_ELF_ELF_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolize/elf_file.h"
+#include "elf/elf_file.h"
 
 #include <elf.h>
 #include <errno.h>
