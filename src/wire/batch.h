@@ -42,7 +42,8 @@ struct batch {
 	unsigned n_profiles, n_labels;
 	const struct batch_profile *profiles;
 	const struct batch_label *labels;
-	// A gap: batches [gap_first, sequence) of this instance were dropped, gap_bytes of them, covering [start, end).
+	// A gap: batches gap_first to sequence of this instance, both included, were dropped before they were sent (or
+	// acknowledged), gap_bytes of them, covering [start, end). The record takes the number of the last of them.
 	uint64_t gap_first, gap_bytes;
 	// Requests: one JSON document a record.
 	unsigned n_requests;
