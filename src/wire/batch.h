@@ -4,6 +4,7 @@
 #ifndef BLKPROF_WIRE_BATCH_H
 #define BLKPROF_WIRE_BATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ enum batch_kind {
 #define BATCH_BYTES_MAX (16u << 20) // encoded
 #define BATCH_PROFILES_MAX 4096
 #define BATCH_LABELS_MAX 32
+#define BATCH_LABEL_MAX 255   // bytes of a label's name or value
+#define BATCH_REQUESTS_MAX 65536
 
 struct batch_profile {
 	const char *service;
@@ -50,7 +53,13 @@ struct batch {
 	const struct batch_profile *requests; // service unused
 };
 
+// Appends the header and the message, for a file or for the wire. Equal batches give equal bytes. -EINVAL for what
+// batch_decode would refuse (batch_check says why), -EFBIG above BATCH_BYTES_MAX, -ENOMEM.
 int batch_encode(const struct batch *b, struct buf *ret);
+int batch_check(const struct batch *b, struct error *e);
+bool batch_node_valid(const char *node);
+// Who it is, of an encoded batch and without decoding the rest.
+int batch_identity(const void *data, size_t size, uint8_t ret_instance[16], uint64_t *ret_sequence, struct error *e);
 // A decoded batch points into memory of its own. -EBADMSG with what is wrong: hostile until validated (sizes, names, times
 // in order, ids, UTF-8); unknown fields of a newer agent are let be; -EPROTO for a version that this program cannot read.
 int batch_decode(const void *data, size_t size, struct batch **ret, struct error *e);
