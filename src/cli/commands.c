@@ -12,6 +12,7 @@ static const struct command *const list[] = {
 	&command_top,
 	&command_export,
 	&command_doctor,
+	&command_keygen,
 	&command_completion,
 };
 
