@@ -109,7 +109,7 @@ static int collect(struct compiler *c, uint64_t base)
 static void add_row(struct compiler *c, uint64_t pc, const struct unwind_rule *rule)
 {
 	if (!c->err)
-		c->err = rows_add(&c->rows, (uint32_t)pc, rule, c->e);
+		c->err = unwind_rows_add(&c->rows, (uint32_t)pc, rule, c->e);
 }
 
 static bool take_row(void *context, uint64_t pc, const struct cfa_state *state)
@@ -177,7 +177,7 @@ static int compile(struct compiler *c, int fd)
 	if (!err)
 		err = collect(c, base);
 	if (!err)
-		err = rows_begin(&c->rows, base, c->limits.rows, c->e);
+		err = unwind_rows_begin(&c->rows, base, c->limits.rows, c->e);
 	if (err)
 		return err;
 	c->rows.table->n_unsupported = c->functions.n_unusable;
@@ -192,8 +192,8 @@ int unwind_compile(int fd, const struct unwind_limits *limits, struct unwind_tab
 	c.budget = budget_of(c.limits.cpu_ns);
 	err = compile(&c, fd);
 	if (!err)
-		*ret = rows_end(&c.rows);
-	rows_free(&c.rows);
+		*ret = unwind_rows_end(&c.rows);
+	unwind_rows_free(&c.rows);
 	functions_free(&c.functions);
 	cfi_section_free(c.eh_frame);
 	cfi_section_free(c.debug_frame);

@@ -74,7 +74,7 @@ static int add_rule(struct rows *r, const struct unwind_rule *rule, uint16_t *re
 	return err;
 }
 
-int rows_begin(struct rows *r, uint64_t base, unsigned limit, struct error *e)
+int unwind_rows_begin(struct rows *r, uint64_t base, unsigned limit, struct error *e)
 {
 	uint16_t index;
 	int err;
@@ -109,7 +109,7 @@ static int push_row(struct rows *r, struct unwind_row row, struct error *e)
 	return 0;
 }
 
-int rows_add(struct rows *r, uint32_t pc, const struct unwind_rule *rule, struct error *e)
+int unwind_rows_add(struct rows *r, uint32_t pc, const struct unwind_rule *rule, struct error *e)
 {
 	struct unwind_table *t = r->table;
 	struct unwind_row *last = t->n_rows ? &t->rows[t->n_rows - 1] : NULL;
@@ -130,7 +130,7 @@ int rows_add(struct rows *r, uint32_t pc, const struct unwind_rule *rule, struct
 	return push_row(r, (struct unwind_row){ .pc = pc, .rule = index }, e);
 }
 
-struct unwind_table *rows_end(struct rows *r)
+struct unwind_table *unwind_rows_end(struct rows *r)
 {
 	struct unwind_table *t = r->table;
 	struct unwind_row *rows = reallocarray(t->rows, t->n_rows ? t->n_rows : 1, sizeof(*rows));
@@ -141,11 +141,11 @@ struct unwind_table *rows_end(struct rows *r)
 	if (rules)
 		t->rules = rules;
 	r->table = NULL;
-	rows_free(r);
+	unwind_rows_free(r);
 	return t;
 }
 
-void rows_free(struct rows *r)
+void unwind_rows_free(struct rows *r)
 {
 	unwind_table_free(r->table);
 	free(r->index);

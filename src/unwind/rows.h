@@ -13,11 +13,11 @@ struct rows {
 	size_t index_size;
 };
 
-int rows_begin(struct rows *r, uint64_t base, unsigned limit, struct error *e);
+int unwind_rows_begin(struct rows *r, uint64_t base, unsigned limit, struct error *e);
 // The rule holds from pc on, which is not below the last row's. -EFBIG: more rows than the limit.
-int rows_add(struct rows *r, uint32_t pc, const struct unwind_rule *rule, struct error *e);
+int unwind_rows_add(struct rows *r, uint32_t pc, const struct unwind_rule *rule, struct error *e);
 // The table, which the caller owns; clears r.
-struct unwind_table *rows_end(struct rows *r);
-void rows_free(struct rows *r);
+struct unwind_table *unwind_rows_end(struct rows *r);
+void unwind_rows_free(struct rows *r);
 
 #endif
