@@ -8,6 +8,7 @@
 
 #include "agent/service.h"
 #include "agent/skipped_caller.h"
+#include "bpf/unwind_rec.h"
 #include "common/hash.h"
 #include "common/text.h"
 
@@ -387,6 +388,22 @@ static const char *kernel_reason(struct resolver *r, const struct stack_frames *
 	return NULL;
 }
 
+// Where a walk by tables ended too early, and why.
+static const char *broken_frame(enum unwind_break why)
+{
+	static const char *const names[UNWIND_BREAKS] = {
+		[UNWIND_NO_MAPPING] = "[broken stack: unknown code]",
+		[UNWIND_BREAK_NO_TABLE] = "[broken stack: no unwind table]",
+		[UNWIND_NO_RULE] = "[broken stack: no unwind rule]",
+		[UNWIND_UNREADABLE] = "[broken stack: unreadable]",
+		[UNWIND_BAD_RETURN] = "[broken stack: bad return address]",
+		[UNWIND_NOT_GROWING] = "[broken stack: not growing]",
+		[UNWIND_LOST_REGISTER] = "[broken stack: frame pointer lost]",
+	};
+
+	return why < UNWIND_BREAKS ? names[why] : NULL;
+}
+
 static void push_user(struct resolver *r, struct list *l, const struct row *row, const struct stack_frames *s,
 		      bool *ret_recovered)
 {
@@ -395,6 +412,10 @@ static void push_user(struct resolver *r, struct list *l, const struct row *row,
 
 	if (s->flags & STACK_TRUNCATED_USER)
 		push(l, synthetic(r, "[truncated]"));
+	else if (broken_frame(s->broken))
+		push(l, synthetic(r, broken_frame(s->broken)));
+	else if (s->flags & STACK_PENDING)
+		push(l, synthetic(r, "[unwind tables not ready]"));
 	for (unsigned i = s->n_user; i > 1; i--)
 		push(l, user_frame(r, proc, s->user[i - 1] - 1, time));
 	if (caller) {

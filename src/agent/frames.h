@@ -21,6 +21,7 @@ struct stack_frames {
 	const uint64_t *callers, *user, *kernel; // leaf first
 	unsigned n_callers, n_user, n_kernel;
 	uint8_t flags; // enum stack_flag
+	uint8_t broken; // enum unwind_break
 };
 bool stacks_find(const struct stacks *s, uint64_t hash, struct stack_frames *ret);
 

@@ -78,6 +78,9 @@ int kernel_maps_totals(struct recorder *r)
 		sum.out += cpus[i].out;
 		for (unsigned c = 0; c < LOSS_KERNEL; c++)
 			sum.losses[c] += cpus[i].losses[c];
+		for (unsigned why = 0; why < UNWIND_BREAKS; why++)
+			sum.broken[why] += cpus[i].broken[why];
+		sum.tables_pending += cpus[i].tables_pending;
 	}
 	free(cpus);
 	r->kernel = sum;

@@ -26,6 +26,14 @@ static const struct {
 	[LOSS_PROC_EVICTED] = { "processes_evicted", "processes forgotten for the memory budget" },
 	[LOSS_FILES_MISSING] = { "files_missing", "mapped files that could not be opened for their symbols" },
 	[LOSS_ROWS_FULL] = { "rows_full", "samples folded into their process under [too many stacks]: there were too many different ones" },
+	[LOSS_BROKEN_NO_MAPPING] = { "broken_no_mapping", "stacks cut where they leave all known code" },
+	[LOSS_BROKEN_NO_TABLE] = { "broken_no_table", "stacks cut in code without unwind information and frame pointers" },
+	[LOSS_BROKEN_NO_RULE] = { "broken_no_rule", "stacks cut in code that its unwind information leaves out" },
+	[LOSS_BROKEN_UNREADABLE] = { "broken_unreadable", "stacks cut where their memory could not be read" },
+	[LOSS_BROKEN_BAD_RETURN] = { "broken_bad_return", "stacks cut at a return address that is none" },
+	[LOSS_BROKEN_NOT_GROWING] = { "broken_not_growing", "stacks cut at a frame that is not above the one it called" },
+	[LOSS_BROKEN_LOST_REGISTER] = { "broken_lost_register", "stacks cut where the frame pointer they need was lost" },
+	[LOSS_TABLES_PENDING] = { "tables_pending", "stacks of new processes, walked by frame pointer until their unwind tables were ready" },
 };
 
 const char *loss_name(enum loss_cause cause)
@@ -49,6 +57,9 @@ void recorder_sum_losses(struct recorder *r)
 
 	for (unsigned i = 0; i < LOSS_KERNEL; i++)
 		r->losses[i] = r->kernel.losses[i];
+	for (unsigned why = 1; why < UNWIND_BREAKS; why++)
+		r->losses[LOSS_BROKEN + why - 1] = r->kernel.broken[why];
+	r->losses[LOSS_TABLES_PENDING] = r->kernel.tables_pending;
 	r->losses[LOSS_UNSEEN] += r->unseen;
 	r->losses[LOSS_RECURSION] = probes_recursion_misses(r->probes);
 	r->losses[LOSS_ROWS_FULL] = aggregate_rows_full(r->aggregate);

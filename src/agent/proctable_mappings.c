@@ -57,6 +57,7 @@ static struct proc_mappings *mappings_copy(struct proctable *t, const struct pro
 	m->count = from->count;
 	m->unresolved = from->unresolved;
 	m->compacted = from->compacted;
+	m->serial = from->serial;
 	memcpy(m->entries, from->entries, from->count * sizeof(from->entries[0]));
 	for (unsigned i = 0; i < m->count; i++) {
 		proctable_share(m->entries[i].file);
@@ -138,6 +139,7 @@ static int mapping_extend(struct proctable *t, struct proc *p, unsigned i, const
 	}
 	if (ev->limit > e->limit)
 		e->limit = ev->limit;
+	p->mappings->serial = ++t->serial;
 	return 0;
 }
 
@@ -157,6 +159,7 @@ static int mapping_add(struct proctable *t, struct proc *p, const struct proc_ev
 	e = &p->mappings->entries[p->mappings->count++];
 	*e = (struct proc_mapping){ .start = ev->start, .limit = ev->limit, .offset = ev->offset,
 				    .time_ns = ev->time_ns, .file = file };
+	p->mappings->serial = ++t->serial;
 	e->resolved = proc_text_is_anonymous(file);
 	p->mappings->unresolved += !e->resolved;
 	if (!p->exe && proc_text_inode(file))

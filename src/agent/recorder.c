@@ -34,6 +34,13 @@ int backend_parse(const char *text, enum backend *ret)
 	return -EINVAL;
 }
 
+static void see_process(struct recorder *r, pid_t pid, uint64_t time)
+{
+	procs_touch(r->procs, pid, time);
+	if (r->unwinder)
+		unwinder_see(r->unwinder, r->procs, pid, time);
+}
+
 static int on_record(void *context, void *data, size_t size)
 {
 	struct recorder *r = context;
@@ -49,7 +56,7 @@ static int on_record(void *context, void *data, size_t size)
 	if (size < sizeof(*rec) || (rec->type != RECORD_BIO && rec->type != RECORD_CPU))
 		return 0;
 	if (r->procs && !(rec->bio.kind & TASK_KTHREAD))
-		procs_touch(r->procs, (pid_t)rec->bio.tgid, rec->bio.submit);
+		see_process(r, (pid_t)rec->bio.tgid, rec->bio.submit);
 	err = aggregate_record(r->aggregate, rec, rec->type == RECORD_CPU ? 0 : kernel_maps_disk(r, rec->bio.slot));
 	if (err && !r->record_error)
 		r->record_error = err;
@@ -72,6 +79,7 @@ static int configure(struct recorder *r, struct probes_options *o, struct error 
 	c->bio_list_valid = facts.bio_list_valid;
 	c->cgroup_subsys = -1;
 	c->kernel_stacks = r->options.kernel_stacks;
+	c->unwind = !r->options.frame_pointers;
 	c->follow = r->options.follow;
 	c->by_cgroup = f->n_cgroup > 0;
 	c->n_cgroups = f->n_cgroup;
@@ -110,6 +118,18 @@ static int choose_backend(struct recorder *r, const struct probes_options *o, st
 	return err;
 }
 
+static int make_unwinder(struct recorder *r, struct error *e)
+{
+	struct unwinder_options o = { 0 };
+
+	if (r->options.frame_pointers)
+		return 0;
+	o.arenas = bpf_map__fd(probes_map(r->probes, "unwind_arenas"));
+	o.rules = bpf_map__fd(probes_map(r->probes, "unwind_rules"));
+	o.procs = bpf_map__fd(probes_map(r->probes, "unwind_procs"));
+	return unwinder_new(&o, &r->unwinder, e);
+}
+
 static int make_parts(struct recorder *r, struct error *e)
 {
 	struct symbolizer_options so = { 0 };
@@ -127,7 +147,7 @@ static int make_parts(struct recorder *r, struct error *e)
 	if (!r->procs)
 		return error_set(e, -ENOMEM, "no memory for the table of processes; free some and try again");
 	symbolizer_load_kernel(r->symbolizer, "/proc/kallsyms");
-	return 0;
+	return make_unwinder(r, e);
 }
 
 int recorder_new(const struct recorder_options *options, struct recorder **ret, struct error *e)
@@ -169,6 +189,7 @@ void recorder_free(struct recorder *r)
 	if (!r)
 		return;
 	ring_buffer__free(r->ring);
+	unwinder_free(r->unwinder);
 	probes_free(r->probes);
 	procs_free(r->procs);
 	symbolizer_free(r->symbolizer);
@@ -230,6 +251,8 @@ int recorder_poll(struct recorder *r, int timeout_ms)
 	if (err < 0)
 		return err;
 	kernel_maps_steer(r, clock_monotonic());
+	if (r->unwinder)
+		unwinder_poll(r->unwinder, r->procs);
 	if (clock_monotonic() < r->housekeeping)
 		return 0;
 	r->housekeeping = clock_monotonic() + HOUSEKEEPING_NS;

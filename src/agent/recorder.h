@@ -34,6 +34,7 @@ struct recorder_options {
 	uint32_t rate;	 // stacks per second and CPU, about; 0 = every bio
 	uint32_t cpu_hz; // 0 = no CPU samples
 	bool kernel_stacks;
+	bool frame_pointers; // walk user stacks by frame pointer only, without unwind tables
 	enum label_set labels;
 	const char *root; // labels shown as frames under the process, comma-separated, or NULL
 	const char *node; // name in the profile; NULL = host name

@@ -11,6 +11,8 @@
 #include "agent/probes.h"
 #include "agent/procs.h"
 #include "agent/recorder.h"
+#include "agent/unwinder.h"
+#include "bpf/unwind_rec.h"
 #include "agent/whyempty.h"
 
 #define RECORD_STEER_CPUS 1024
@@ -25,6 +27,7 @@ struct recorder {
 	struct symbolizer *symbolizer;
 	struct procs *procs;
 	struct devices *devices;
+	struct unwinder *unwinder; // NULL: stacks are walked by frame pointer
 	struct stacks *stacks;
 	struct aggregate *aggregate;
 	struct rows *rows; // of the whole recording, after stop

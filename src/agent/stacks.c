@@ -14,7 +14,7 @@ struct stack {
 	uint64_t hash;
 	UT_hash_handle hh;
 	uint16_t n_user, n_kernel;
-	uint8_t n_callers, flags;
+	uint8_t n_callers, flags, broken;
 	uint64_t frames[];
 };
 
@@ -77,6 +77,7 @@ int stacks_add(struct stacks *s, const void *record, size_t size)
 	k->n_user = rec->n_user;
 	k->n_kernel = rec->n_kernel;
 	k->flags = rec->flags;
+	k->broken = rec->broken;
 	memcpy(k->frames, rec->frames, n * 8);
 	HASH_ADD(hh, s->table, hash, sizeof(k->hash), k);
 	if (k->hh.tbl)
@@ -98,5 +99,6 @@ bool stacks_find(const struct stacks *s, uint64_t hash, struct stack_frames *ret
 	ret->kernel = ret->user + k->n_user;
 	ret->n_kernel = k->n_kernel;
 	ret->flags = k->flags;
+	ret->broken = k->broken;
 	return true;
 }

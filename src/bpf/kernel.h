@@ -33,6 +33,7 @@ struct kernfs_node {
 };
 
 struct cgroup;
+struct mm_struct;
 
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
@@ -77,6 +78,9 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	struct bio_list *bio_list;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	char comm[16];
 };
 
@@ -124,6 +128,7 @@ struct request {
 
 #define PF_IO_WORKER 0x10	/* 5.10 on */
 #define PF_USER_WORKER 0x4000	/* 6.4 on; another flag's bit before, never set together with a user's own stack walk */
+#define PF_FORKNOEXEC 0x40	/* forked, and runs its parent's program still */
 #define PF_KTHREAD 0x200000
 #define BLK_STS_AGAIN 12
 

@@ -48,7 +48,17 @@ enum loss_cause {
 	LOSS_PROC_EVICTED = 16,	     /* processes dropped for the memory budget */
 	LOSS_FILES_MISSING = 17,     /* mapped files that could not be opened for their symbols */
 	LOSS_ROWS_FULL = 18,	     /* bios whose stack was folded away because there are too many different ones */
-	LOSS_CAUSES = 19,
+	/* Stacks that were walked by unwind tables and are not whole, by enum unwind_break; counted on the kernel side. */
+	LOSS_BROKEN = 19,
+	LOSS_BROKEN_NO_MAPPING = 19,
+	LOSS_BROKEN_NO_TABLE = 20,
+	LOSS_BROKEN_NO_RULE = 21,
+	LOSS_BROKEN_UNREADABLE = 22,
+	LOSS_BROKEN_BAD_RETURN = 23,
+	LOSS_BROKEN_NOT_GROWING = 24,
+	LOSS_BROKEN_LOST_REGISTER = 25,
+	LOSS_TABLES_PENDING = 26,    /* stacks walked by frame pointer because their process's tables were not there yet */
+	LOSS_CAUSES = 27,
 };
 
 #define RECORD_SLOTS 256	   /* devices with counters of their own; the last one takes what finds no slot */
@@ -70,7 +80,9 @@ struct record_config {
 	u8 by_pid, by_comm, by_cgroup, by_device; /* filters that are set */
 	u8 follow;	     /* by_pid follows forks */
 	u8 pad;
-	u32 max_frames; /* of one stack: kernel.perf_event_max_stack, at most RECORD_FRAMES; a stack of so many was cut */
+	u8 unwind; /* user stacks are walked by tables; 0 = by frame pointer only */
+	u8 pad2[3];
+	u32 max_frames; /* of one stack by frame pointer: kernel.perf_event_max_stack, at most RECORD_FRAMES; a stack of so many was cut */
 	u32 n_cgroups;
 	struct {
 		u64 id;
@@ -159,6 +171,8 @@ struct cpu_state {
 	u64 samples;
 	u64 in, out; /* entries put into and taken out of the map of bios in flight */
 	u64 losses[LOSS_KERNEL];
+	u64 broken[8]; /* by enum unwind_break */
+	u64 tables_pending;
 };
 
 enum task_kind {
@@ -213,8 +227,9 @@ struct bio_rec {
 struct stack_rec {
 	u32 type;
 	u8 n_callers;
-	u8 flags; /* enum stack_flag */
-	u16 pad;
+	u8 flags;  /* enum stack_flag */
+	u8 broken; /* enum unwind_break */
+	u8 pad;
 	u16 n_user, n_kernel;
 	u32 pad2;
 	u64 hash;
@@ -225,6 +240,8 @@ enum stack_flag {
 	STACK_TRUNCATED_USER = 1,
 	STACK_TRUNCATED_KERNEL = 2,
 	STACK_UNREADABLE = 4,
+	STACK_UNWOUND = 8, /* walked by tables: no caller is missing */
+	STACK_PENDING = 16, /* walked by frame pointer because its process's tables were not there yet */
 };
 
 _Static_assert(sizeof(struct in_flight) == 96, "layout");

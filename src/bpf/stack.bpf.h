@@ -4,6 +4,8 @@
 #ifndef BLKPROF_BPF_STACK_H
 #define BLKPROF_BPF_STACK_H
 
+#include "bpf/unwind_maps.bpf.h"
+
 #define TOP_WORDS 24 /* of the user stack, searched for the caller that a frame-pointer walk skips */
 
 /* Submissions and CPU samples have scratch of their own: a sample's interrupt may hit a submission. */
@@ -12,6 +14,7 @@ struct stack_scratch {
 	u64 walk[RECORD_FRAMES];
 	u64 top[TOP_WORDS];
 	u64 tried; /* of them that look like code */
+	struct unwind_walk unwind;
 };
 
 struct {
@@ -26,6 +29,56 @@ static __always_inline void lose(struct cpu_state *cpu, enum loss_cause cause);
 static __always_inline u64 wakeup(void);
 
 #define FRAME_BYTES (RECORD_FRAMES * sizeof(u64))
+
+#define STACK_HASH_SEED 0x243f6a8885a308d3ull
+
+static __always_inline u64 mix(u64 h, u64 v)
+{
+	h ^= v;
+	h *= 0x9e3779b97f4a7c15ull;
+	return h ^ (h >> 29);
+}
+
+/* One frame into the record, and on to its caller. Verified once, not once for each turn of the loop that calls it. Returns
+ * enum unwind_next. */
+__noinline int unwind_step(u32 context)
+{
+	struct stack_scratch *s = bpf_map_lookup_elem(&scratch, &context);
+	u64 frame;
+	u32 n;
+
+	if (!s)
+		return UNWIND_STOP;
+	n = s->rec.n_user;
+	if (n >= RECORD_FRAMES) {
+		s->rec.flags |= STACK_TRUNCATED_USER;
+		return UNWIND_STOP;
+	}
+	/* User space takes one from all but the first, which are return addresses. */
+	frame = s->unwind.ip + (n && s->unwind.exact);
+	s->rec.frames[n] = frame;
+	s->rec.n_user = n + 1;
+	s->rec.hash = mix(s->rec.hash, frame);
+	return unwind_frame(&s->unwind);
+}
+
+/* By the tables of the current process. False when it has none yet. */
+static __noinline bool walk_by_tables(struct stack_scratch *s, u32 context)
+{
+	struct unwind_walk *w;
+	u32 i;
+
+	if (!s)
+		return false;
+	w = &s->unwind;
+	if (!unwind_begin(w))
+		return false;
+	for (i = 0; i <= RECORD_FRAMES; i++)
+		if (unwind_step(context))
+			break;
+	return !w->pending;
+}
+
 
 /* Does a call instruction end at this address? E8 rel32, or FF /2 with 2, 3, 4, 6 or 7 bytes. */
 static __always_inline bool follows_call(u64 address)
@@ -74,13 +127,6 @@ static __noinline void find_callers(struct stack_scratch *s)
 	}
 }
 
-static __always_inline u64 mix(u64 h, u64 v)
-{
-	h ^= v;
-	h *= 0x9e3779b97f4a7c15ull;
-	return h ^ (h >> 29);
-}
-
 /* Walks one side into s->walk and appends it to the record behind `at` frames. Returns how many. */
 static __always_inline u32 walk(void *ctx, struct stack_scratch *s, u32 at, u64 flags, u8 truncated)
 {
@@ -117,13 +163,24 @@ static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, 
 		return 0;
 	s->rec.type = RECORD_STACK;
 	s->rec.flags = 0;
+	s->rec.broken = UNWIND_WHOLE;
 	s->rec.pad = 0;
 	s->rec.pad2 = 0;
 	s->rec.n_callers = 0;
 	s->rec.n_user = 0;
 	s->rec.n_kernel = 0;
-	s->rec.hash = 0x243f6a8885a308d3ull;
-	if (!kind) {
+	s->rec.hash = STACK_HASH_SEED;
+	if (!kind && config.unwind && walk_by_tables(s, context)) {
+		s->rec.flags |= STACK_UNWOUND;
+		s->rec.broken = s->unwind.broken;
+		cpu->broken[s->rec.broken & (UNWIND_BREAKS - 1)]++;
+	} else if (!kind) {
+		if (config.unwind) {
+			s->rec.n_user = 0;
+			s->rec.hash = STACK_HASH_SEED;
+			s->rec.flags = STACK_PENDING;
+			cpu->tables_pending++;
+		}
 		find_callers(s);
 		n = s->rec.n_callers;
 		for (i = 0; i < RECORD_CALLERS && i < n; i++)
@@ -137,7 +194,7 @@ static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, 
 		}
 	}
 	n = s->rec.n_callers + s->rec.n_user;
-	s->rec.hash = mix(s->rec.hash, n);
+	s->rec.hash = mix(s->rec.hash, n | (u32)s->rec.flags << 16 | (u32)s->rec.broken << 24);
 	if (kernel)
 		s->rec.n_kernel = walk(ctx, s, n, 0, STACK_TRUNCATED_KERNEL);
 	if (s->rec.flags & (STACK_TRUNCATED_USER | STACK_TRUNCATED_KERNEL))

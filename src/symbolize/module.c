@@ -129,7 +129,7 @@ static int reopen_file(const char *root, const char *path, const struct file_id 
 	return fd < 0 && root ? reopen_below(NULL, path, id) : fd;
 }
 
-static void reopen_files(struct sym_module *m)
+void module_reopen_files(struct sym_module *m)
 {
 	if (!m->reopen)
 		return;
@@ -203,7 +203,7 @@ static void load(struct sym_module *m)
 static void prepare(struct sym_module *m)
 {
 	symbolizer_touch(m->owner, m);
-	reopen_files(m);
+	module_reopen_files(m);
 	if (!m->loaded && m->elf_ok)
 		load(m);
 }
@@ -368,7 +368,7 @@ size_t sym_module_read(struct sym_module *m, uint64_t file_offset, void *out, si
 	size_t n;
 
 	symbolizer_touch(m->owner, m);
-	reopen_files(m);
+	module_reopen_files(m);
 	n = elf_file_read(&m->elf, file_offset, out, len);
 	symbolizer_settle(m->owner, m);
 	return n;

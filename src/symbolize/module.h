@@ -54,6 +54,7 @@ void module_free(struct sym_module *m);
 void module_drop(struct sym_module *m);
 size_t module_memory(const struct sym_module *m);
 void module_close_files(struct sym_module *m);
+void module_reopen_files(struct sym_module *m);
 unsigned module_files(const struct sym_module *m);
 
 // Called by the module: makes it the last used one and keeps to the limits.

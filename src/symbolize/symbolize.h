@@ -64,6 +64,14 @@ bool sym_module_function(struct sym_module *m, uint64_t file_offset, uint64_t *r
 // Bytes of the file at an offset, for looking at instructions; the number read, at most len.
 size_t sym_module_read(struct sym_module *m, uint64_t file_offset, void *out, size_t len);
 
+// For readers of their own: a descriptor of the file (the caller's), of a copy for the vDSO; negative errno.
+int sym_module_open(struct sym_module *m);
+// The virtual address of the code at a file offset; the segment counts from its first page to its last.
+bool sym_module_code_address(const struct sym_module *m, uint64_t file_offset, uint64_t *ret_address);
+// What tells the file's content from all others: its build-id where only root or this user could have written the file,
+// else device, inode, size and time. False when it was never opened.
+bool sym_module_identity(const struct sym_module *m, char *out, size_t cap);
+
 // Kernel symbols from /proc/kallsyms (or a file of its form, for tests). -ENODATA when all addresses are hidden
 // (kptr_restrict). Look-ups before give "[kernel]+0x…".
 int symbolizer_load_kernel(struct symbolizer *s, const char *path);

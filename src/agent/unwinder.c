@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/unwinder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/proctable.h"
+#include "agent/unwind_jobs.h"
+#include "agent/unwind_ranges.h"
+#include "agent/unwind_worker.h"
+#include "bpf/unwind_rec.h"
+#include "common/clock.h"
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#define SECOND_NS 1000000000ull
+#define RETRY_NS (30 * SECOND_NS) // of a process that lacks a table
+
+// A process as the worker was last told of it.
+struct watch {
+	pid_t pid;
+	uint64_t start_ns, serial; // of the life and its mappings
+	uint64_t retry_ns;	   // when to tell again though nothing changed, 0 = never
+	unsigned slot;
+	UT_hash_handle hh;
+};
+
+struct unwinder {
+	struct unwind_jobs *jobs;
+	struct unwind_worker *worker;
+	struct watch *watches;
+	uint64_t polled_ns;
+	unsigned n_free;
+	uint16_t free_slots[UNWIND_PROCS];
+	uint32_t seen[UNWIND_PROCS]; // seconds, by slot; read by the worker
+};
+
+int unwinder_new(const struct unwinder_options *options, struct unwinder **ret, struct error *e)
+{
+	struct unwinder *u = calloc(1, sizeof(*u));
+	int err = -ENOMEM;
+
+	if (!u)
+		return error_set(e, err, "no memory for unwind tables; free some and try again");
+	for (unsigned i = 0; i < UNWIND_PROCS; i++)
+		u->free_slots[u->n_free++] = (uint16_t)(UNWIND_PROCS - 1 - i);
+	u->jobs = unwind_jobs_new();
+	if (u->jobs)
+		err = unwind_worker_new(options, u->jobs, u->seen, &u->worker, e);
+	else
+		error_set(e, err, "no memory for unwind tables; free some and try again");
+	if (err) {
+		unwinder_free(u);
+		return err;
+	}
+	*ret = u;
+	return 0;
+}
+
+void unwinder_free(struct unwinder *u)
+{
+	struct watch *w, *next;
+
+	if (!u)
+		return;
+	unwind_worker_free(u->worker);
+	unwind_jobs_free(u->jobs);
+	HASH_ITER(hh, u->watches, w, next) {
+		HASH_DEL(u->watches, w);
+		free(w);
+	}
+	free(u);
+}
+
+static struct watch *watch_find(struct unwinder *u, pid_t pid)
+{
+	struct watch *w;
+
+	HASH_FIND(hh, u->watches, &pid, sizeof(pid), w);
+	return w;
+}
+
+static void watch_remove(struct unwinder *u, struct watch *w)
+{
+	struct unwind_job *job = calloc(1, sizeof(*job));
+
+	if (job) {
+		job->pid = w->pid;
+		job->gone = true;
+		unwind_jobs_put(u->jobs, job);
+	}
+	u->free_slots[u->n_free++] = (uint16_t)w->slot;
+	HASH_DEL(u->watches, w);
+	free(w);
+}
+
+// Where there are too many, the one that was seen longest ago goes.
+static void watch_evict(struct unwinder *u)
+{
+	struct watch *oldest = u->watches;
+
+	for (struct watch *w = u->watches; w; w = w->hh.next)
+		if (u->seen[w->slot] < u->seen[oldest->slot])
+			oldest = w;
+	if (oldest)
+		watch_remove(u, oldest);
+}
+
+static struct watch *watch_add(struct unwinder *u, pid_t pid)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	if (!u->n_free)
+		watch_evict(u);
+	w->pid = pid;
+	HASH_ADD(hh, u->watches, pid, sizeof(w->pid), w);
+	if (!w->hh.tbl) {
+		free(w);
+		return NULL;
+	}
+	w->slot = u->free_slots[--u->n_free];
+	return w;
+}
+
+static int add_file(struct unwind_job *job, struct sym_module *module)
+{
+	struct unwind_job_file *f = &job->files[job->n_files];
+
+	if (!sym_module_identity(module, f->identity, sizeof(f->identity)))
+		return -1;
+	for (unsigned i = 0; i < job->n_files; i++)
+		if (!strcmp(job->files[i].identity, f->identity))
+			return (int)i;
+	f->fd = sym_module_open(module);
+	return (int)job->n_files++;
+}
+
+static void add_range(struct unwind_job *job, const struct unwind_range *r, const struct proc_mapping *m)
+{
+	struct unwind_job_range *out = &job->ranges[job->n_ranges++];
+	struct sym_module *module = m->module ? m->module->module : NULL;
+	uint64_t address;
+
+	*out = (struct unwind_job_range){ .start = r->start, .limit = r->limit, .file = -1, .kind = UNWIND_NO_TABLE };
+	if (!module) {
+		out->kind = UNWIND_GENERATED;
+		return;
+	}
+	if (!sym_module_code_address(module, m->offset, &address))
+		return;
+	out->address = address + (r->start - m->start);
+	out->file = add_file(job, module);
+}
+
+static struct unwind_job *make_job(const struct proc *life, unsigned slot)
+{
+	const struct proc_mappings *m = life->mappings;
+	struct unwind_ranges ranges = { .max = UNWIND_MAPPINGS };
+	struct unwind_job *job = calloc(1, sizeof(*job));
+	unsigned n = m ? m->count : 0;
+
+	if (!job)
+		return NULL;
+	job->pid = life->pid;
+	job->slot = slot;
+	for (unsigned i = n; i-- > 0;)
+		if (unwind_ranges_add(&ranges, m->entries[i].start, m->entries[i].limit, i))
+			break;
+	job->ranges = calloc(ranges.n + 1, sizeof(*job->ranges));
+	job->files = calloc(ranges.n + 1, sizeof(*job->files));
+	if (!job->ranges || !job->files) {
+		free(ranges.items);
+		unwind_job_free(job);
+		return NULL;
+	}
+	for (unsigned i = 0; i < ranges.n; i++)
+		add_range(job, &ranges.items[i], &m->entries[ranges.items[i].source]);
+	free(ranges.items);
+	return job;
+}
+
+static void tell(struct unwinder *u, struct watch *w, const struct proc *life)
+{
+	struct unwind_job *job = make_job(life, w->slot);
+
+	w->start_ns = life->start_ns;
+	w->serial = life->mappings ? life->mappings->serial : 0;
+	w->retry_ns = 0;
+	if (job)
+		unwind_jobs_put(u->jobs, job);
+}
+
+static void see(struct unwinder *u, const struct proc *life, uint64_t now)
+{
+	struct watch *w = watch_find(u, life->pid);
+	uint64_t serial = life->mappings ? life->mappings->serial : 0;
+
+	if (!w)
+		w = watch_add(u, life->pid);
+	if (!w)
+		return;
+	__atomic_store_n(&u->seen[w->slot], (uint32_t)(now / SECOND_NS), __ATOMIC_RELAXED);
+	if (w->start_ns != life->start_ns || w->serial != serial || (w->retry_ns && now > w->retry_ns))
+		tell(u, w, life);
+}
+
+void unwinder_see(struct unwinder *u, struct procs *procs, pid_t pid, uint64_t time_ns)
+{
+	struct proc *life = procs_find(procs, pid, time_ns), *parent;
+	bool known = watch_find(u, pid);
+
+	if (!life || life->end_ns != UINT64_MAX)
+		return;
+	see(u, life, time_ns);
+	// Servers fork: whoever the parent forks next is walked by its tables from its first I/O on.
+	if (known || life->ppid <= 1)
+		return;
+	parent = procs_find(procs, life->ppid, time_ns);
+	if (parent && parent->end_ns == UINT64_MAX && parent->exe && parent->exe == life->exe) {
+		procs_touch(procs, life->ppid, time_ns);
+		parent = procs_find(procs, life->ppid, time_ns);
+		if (parent)
+			see(u, parent, time_ns);
+	}
+}
+
+void unwinder_poll(struct unwinder *u, struct procs *procs)
+{
+	uint64_t now = clock_monotonic();
+	struct watch *w, *next;
+	pid_t lacking[64];
+	unsigned n;
+
+	if (now - u->polled_ns < SECOND_NS)
+		return;
+	u->polled_ns = now;
+	n = unwind_worker_lacking(u->worker, lacking, sizeof(lacking) / sizeof(*lacking));
+	for (unsigned i = 0; i < n; i++) {
+		w = watch_find(u, lacking[i]);
+		if (w)
+			w->retry_ns = now + RETRY_NS;
+	}
+	HASH_ITER(hh, u->watches, w, next) {
+		struct proc *life = procs_find(procs, w->pid, now);
+
+		if (!life || life->end_ns != UINT64_MAX)
+			watch_remove(u, w);
+	}
+}
+
+void unwinder_stats(struct unwinder *u, struct unwinder_stats *ret)
+{
+	unwind_worker_stats(u->worker, ret);
+}
