@@ -95,6 +95,7 @@ int cfi_section_eh_frame(const struct elf_file *f, size_t max, struct cfi_sectio
 {
 	const struct elf_section *section = elf_file_section(f, ".eh_frame");
 	struct elf_segment found;
+	int err;
 
 	*ret = NULL;
 	if (section && section->type != SHT_NOBITS && section->size)
@@ -104,7 +105,10 @@ int cfi_section_eh_frame(const struct elf_file *f, size_t max, struct cfi_sectio
 		return 0;
 	if (found.file_size > max)
 		found.file_size = max;
-	return load(f, ".eh_frame", found.offset, found.file_size, found.address, max, ret, e);
+	err = load(f, ".eh_frame", found.offset, found.file_size, found.address, max, ret, e);
+	if (!err)
+		(*ret)->open_end = true;
+	return err;
 }
 
 static int inflate_section(const struct elf_file *f, const struct elf_section *section, size_t max,

@@ -110,7 +110,7 @@ static bool read_fde(const struct cfi_section *s, const Dwarf_FDE *from, const s
 	fde->size = dw_value(&c, cie->encoding & 0x0f, true);
 	if (cie->sized)
 		dw_skip(&c, dw_uleb(&c));
-	if (c.bad || !fde->size || __builtin_add_overflow(fde->start, fde->size, &end))
+	if (c.bad || __builtin_add_overflow(fde->start, fde->size, &end))
 		return false;
 	fde->cie = cie;
 	fde->code = (struct cfa_code){ c.at,	       from->end, cie->code_factor, cie->data_factor,
@@ -139,6 +139,8 @@ int cfi_section_read(struct cfi_section *s, uint64_t offset, struct budget *budg
 		return error_set(e, -EFBIG, "%s takes too much time to read", name_of(s));
 	*ret_kind = CFI_SKIP;
 	if (terminator(s, offset)) {
+		if (s->open_end)
+			*ret_kind = CFI_END;
 		*ret_next = offset + 4;
 		return 0;
 	}

@@ -29,6 +29,7 @@ struct cfi_section {
 	size_t len;
 	uint64_t address; // of the first byte; 0 in .debug_frame, which has none
 	bool eh_frame;
+	bool open_end; // its length is not known: it ends with a word of zero
 	struct cfi_cie cies[CFI_CIES]; // by offset, the last seen
 };
 

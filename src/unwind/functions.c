@@ -47,7 +47,7 @@ int functions_collect(struct functions *fs, const struct elf_file *f, uint64_t b
 			break;
 		if (kind == CFI_BAD)
 			fs->n_unusable++;
-		if (kind != CFI_FDE || !executable(f, fde.start, fde.size) || fde.start - base + fde.size > UINT32_MAX)
+		if (kind != CFI_FDE || !fde.size || !executable(f, fde.start, fde.size) || fde.start - base + fde.size > UINT32_MAX)
 			continue;
 		err = add(fs, (struct function){ .start = (uint32_t)(fde.start - base), .size = (uint32_t)fde.size,
 						 .offset = (uint32_t)at & INT32_MAX, .debug_frame = !s->eh_frame }, e);
