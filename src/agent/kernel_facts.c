@@ -56,6 +56,22 @@ static bool has_member(const struct btf *btf, const char *type, const char *memb
 	return false;
 }
 
+// How many arguments a tracepoint has; 0 when it is not there. The type of its callback has one more in front.
+static unsigned tracepoint_arguments(const struct btf *btf, const char *name)
+{
+	char type[80];
+	int id;
+	const struct btf_type *t;
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	id = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	if (t && btf_is_ptr(t))
+		t = btf__type_by_id(btf, t->type);
+	return t && btf_is_func_proto(t) && btf_vlen(t) ? btf_vlen(t) - 1 : 0;
+}
+
 int kernel_facts_subsys(const char *controller, int32_t *ret)
 {
 	struct btf *btf = load(NULL);
@@ -84,6 +100,7 @@ int kernel_facts_read(struct kernel_facts *ret, struct error *e)
 	f.bio_has_bdev = has_member(btf, "bio", "bi_bdev");
 	// From 5.13 to 5.17 the tracepoint lies where bio_list is always set. submit_bio_noacct_nocheck came with 5.18.
 	f.bio_list_valid = !f.bio_has_bdev || btf__find_by_name_kind(btf, "submit_bio_noacct_nocheck", BTF_KIND_FUNC) > 0;
+	f.queue_first = tracepoint_arguments(btf, "block_bio_queue") == 2;
 	enumerator(btf, "memory_cgrp_id", &f.memory_subsys);
 	enumerator(btf, "pids_cgrp_id", &f.pids_subsys);
 	enumerator(btf, "io_cgrp_id", &f.blkio_subsys);

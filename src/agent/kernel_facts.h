@@ -12,6 +12,7 @@ struct kernel_facts {
 	uint32_t flush_seq;	// mask of RQF_FLUSH_SEQ in a request's rq_flags
 	bool bio_list_valid;	// current->bio_list is set at block_bio_queue only below a stacked device
 	bool bio_has_bdev;	// bio->bi_bdev (5.12)
+	bool queue_first;	// block_bio_queue's arguments are a queue and a bio (up to 5.10), not only a bio
 	int32_t memory_subsys;	// index of the memory controller in a css_set, -1 = none
 	int32_t pids_subsys;
 	int32_t blkio_subsys;

@@ -21,6 +21,7 @@
 #include "fentry.skel.h"
 #include "kprobe.skel.h"
 #include "tracepoint.skel.h"
+#include "tracepoint_raw.skel.h"
 
 #define PROGRAMS_MAX 8
 #define PERF_SOURCES "/sys/bus/event_source/devices"
@@ -35,18 +36,29 @@ struct probes {
 	struct record_state *state;
 	uint32_t tick_hz;
 	uint32_t target;
+	char note[200];
 };
 
-// The hooks of each backend; the ones of "follow" are loaded only when a command is followed.
-struct hooks {
+#define HOOKS_MAX 3
+
+// A backend in one of its forms. The programs of "follow" are loaded only when a command is followed.
+struct form {
+	enum backend backend;
 	const void *(*elf)(size_t *size);
-	const char *names[4];
+	const char *hooks[HOOKS_MAX];
+	const char *functions[HOOKS_MAX]; // attached to all of them by one kprobe.multi link each
+	const char *instead_of;		  // a better form of the backend, tried before this one
 };
 
-static const struct hooks hooks[BACKENDS] = {
-	[BACKEND_FENTRY] = { fentry__elf_bytes, { "on_submit_bio", "on_bio_endio" } },
-	[BACKEND_KPROBE] = { kprobe__elf_bytes, { "on_submit_bio", "on_bio_endio" } },
-	[BACKEND_TRACEPOINT] = { tracepoint__elf_bytes, { "on_bio_queue", "on_bio_complete", "on_rq_complete" } },
+// Best first.
+static const struct form forms[] = {
+	{ BACKEND_FENTRY, fentry__elf_bytes, .hooks = { "on_submit_bio", "on_bio_endio" } },
+	{ BACKEND_KPROBE, kprobe__elf_bytes, .hooks = { "on_submit_bio", "on_bio_endio" },
+	  .functions = { "submit_bio", "bio_endio" } },
+	{ BACKEND_KPROBE, kprobe__elf_bytes, .hooks = { "on_submit_bio", "on_bio_endio" }, .instead_of = "kprobe.multi" },
+	{ BACKEND_TRACEPOINT, tracepoint__elf_bytes, .hooks = { "on_bio_queue", "on_bio_complete", "on_rq_complete" } },
+	{ BACKEND_TRACEPOINT, tracepoint_raw__elf_bytes, .hooks = { "on_bio_queue", "on_bio_complete", "on_rq_complete" },
+	  .instead_of = "typed tracepoints" },
 };
 static const char *const follow_hooks[] = { "on_fork", "on_exit" };
 static const char *const test_run[] = { "read_jiffies", "check_bio" }; // run by us, attached to nothing
@@ -168,18 +180,40 @@ static uint32_t max_frames(void)
 	return (uint32_t)n;
 }
 
-static int configure(struct probes *p, enum backend backend, const struct probes_options *o)
+// block_bio_queue has a variant for each order of its arguments.
+static const char *hook_name(const struct form *form, unsigned i, const struct probes_options *o)
+{
+	const char *name = form->hooks[i];
+
+	return o->queue_first && !strcmp(name, "on_bio_queue") ? "on_queue_bio_queue" : name;
+}
+
+static int want_hooks(struct probes *p, const struct form *form, const struct probes_options *o)
+{
+	for (unsigned i = 0; i < HOOKS_MAX && form->hooks[i]; i++) {
+		struct bpf_program *program = want_program(p, hook_name(form, i, o));
+
+		if (!program)
+			return -ENOENT;
+		if (form->functions[i])
+			bpf_program__set_expected_attach_type(program, BPF_TRACE_KPROBE_MULTI);
+	}
+	return 0;
+}
+
+static int configure(struct probes *p, const struct form *form, const struct probes_options *o)
 {
 	struct bpf_map *map = probes_map(p, ".rodata.config");
 	size_t size;
 	void *value = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
 	struct record_config config = o->config;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int err;
 
 	if (!value || size < sizeof(config))
 		return -EINVAL;
 	// submit_bio is not entered with bio_list set but below a stacked device, on any kernel.
-	config.bio_list_valid |= backend != BACKEND_TRACEPOINT;
+	config.bio_list_valid |= form->backend != BACKEND_TRACEPOINT;
 	config.by_pid = config.follow || (o->filter && o->filter->n_pid);
 	config.by_comm = o->filter && o->filter->n_comm;
 	config.by_device = o->filter && o->filter->n_device;
@@ -188,9 +222,9 @@ static int configure(struct probes *p, enum backend backend, const struct probes
 	memcpy(value, &config, sizeof(config));
 	if (cpus * 256 > 65536)
 		bpf_map__set_max_entries(probes_map(p, "in_flight"), (uint32_t)cpus * 256);
-	for (unsigned i = 0; i < 4 && hooks[backend].names[i]; i++)
-		if (!want_program(p, hooks[backend].names[i]))
-			return -ENOENT;
+	err = want_hooks(p, form, o);
+	if (err)
+		return err;
 	for (unsigned i = 0; config.follow && i < 2; i++)
 		if (!want_program(p, follow_hooks[i]))
 			return -ENOENT;
@@ -234,12 +268,19 @@ static int attach_cpu_clock(struct probes *p, uint32_t hz, struct error *e)
 	return 0;
 }
 
-static int attach(struct probes *p, enum backend backend, struct error *e)
+static struct bpf_link *attach_program(struct bpf_program *program, const char *function)
+{
+	LIBBPF_OPTS(bpf_kprobe_multi_opts, multi, .syms = &function, .cnt = 1);
+
+	return function ? bpf_program__attach_kprobe_multi_opts(program, NULL, &multi) : bpf_program__attach(program);
+}
+
+static int attach(struct probes *p, const struct form *form, struct error *e)
 {
 	for (unsigned i = 0; i < p->n_programs; i++) {
-		p->links[i] = bpf_program__attach(p->programs[i]);
+		p->links[i] = attach_program(p->programs[i], i < HOOKS_MAX ? form->functions[i] : NULL);
 		if (!p->links[i])
-			return error_set(e, -errno, "backend %s: the kernel refuses to attach %s: %s", backend_name(backend),
+			return error_set(e, -errno, "backend %s: the kernel refuses to attach %s: %s", backend_name(form->backend),
 					 bpf_program__name(p->programs[i]), strerror(errno));
 	}
 	return 0;
@@ -279,57 +320,85 @@ static int refused(enum backend backend, int err, struct error *e)
 			 backend_name(backend), strerror(-err));
 }
 
-int probes_new(enum backend backend, const struct probes_options *o, struct probes **ret, struct error *e)
+const char *probes_note(const struct probes *p)
 {
-	struct probes *p = calloc(1, sizeof(*p));
+	return p->note;
+}
+
+static int open_object(struct probes *p, const struct form *form, const struct probes_options *o, struct error *e)
+{
+	const char *name = backend_name(form->backend);
 	const void *elf;
 	size_t size;
 	int err;
 
-	if (!p)
-		return -ENOMEM;
-	if (backend == BACKEND_KPROBE && !access(PERF_SOURCES, F_OK) && access(PERF_SOURCES "/kprobe", F_OK)) {
-		err = error_set(e, -EOPNOTSUPP, "backend kprobe: this kernel has no kprobes (CONFIG_KPROBES)");
-		goto fail;
-	}
-	elf = hooks[backend].elf(&size);
+	elf = form->elf(&size);
 	p->object = bpf_object__open_mem(elf, size, NULL);
-	if (!p->object) {
-		err = error_set(e, -errno, "backend %s: cannot open its object: %s", backend_name(backend), strerror(errno));
-		goto fail;
-	}
-	err = configure(p, backend, o);
-	if (err) {
-		error_set(e, err, "backend %s: cannot configure its programs: %s", backend_name(backend), strerror(-err));
-		goto fail;
-	}
+	if (!p->object)
+		return error_set(e, -errno, "backend %s: cannot open its object: %s", name, strerror(errno));
+	err = configure(p, form, o);
+	if (err)
+		return error_set(e, err, "backend %s: cannot configure its programs: %s", name, strerror(-err));
 	err = bpf_object__load(p->object);
-	if (err) {
-		refused(backend, err, e);
-		goto fail;
-	}
+	if (err)
+		return refused(form->backend, err, e);
 	err = map_state(p);
 	if (!err)
 		err = fill_filters(p, o);
 	if (!err)
 		err = measure_tick(p);
-	if (err) {
-		error_set(e, err, "backend %s: cannot prepare its maps: %s", backend_name(backend), strerror(-err));
-		goto fail;
-	}
-	err = attach(p, backend, e);
+	if (err)
+		return error_set(e, err, "backend %s: cannot prepare its maps: %s", name, strerror(-err));
+	err = attach(p, form, e);
 	if (!err && o->cpu_hz)
 		err = attach_cpu_clock(p, o->cpu_hz, e);
-	if (err)
-		goto fail;
+	return err;
+}
+
+static int try_form(const struct form *form, const struct probes_options *o, struct probes **ret, struct error *e)
+{
+	struct probes *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	err = open_object(p, form, o, e);
+	if (err) {
+		probes_free(p);
+		return err;
+	}
 	p->target = o->rate ? (o->rate + p->tick_hz / 2) / p->tick_hz : 0;
 	if (o->rate && !p->target)
 		p->target = 1;
 	p->state->target = p->target;
 	*ret = p;
 	return 0;
-fail:
-	probes_free(p);
+}
+
+// For tests: the last form of each backend is used, as if the kernel refused the better ones.
+#define LAST_FORMS "BLKPROF_LAST_FORMS"
+
+int probes_new(enum backend backend, const struct probes_options *o, struct probes **ret, struct error *e)
+{
+	bool last_only = getenv(LAST_FORMS) != NULL;
+	char why[160] = "not tried, as " LAST_FORMS " is set";
+	const size_t n = sizeof(forms) / sizeof(*forms);
+	int err = -EINVAL;
+
+	if (backend == BACKEND_KPROBE && !access(PERF_SOURCES, F_OK) && access(PERF_SOURCES "/kprobe", F_OK))
+		return error_set(e, -EOPNOTSUPP, "backend kprobe: this kernel has no kprobes (CONFIG_KPROBES)");
+	for (size_t i = 0; i < n; i++) {
+		const struct form *form = &forms[i];
+
+		if (form->backend != backend || (last_only && i + 1 < n && forms[i + 1].backend == backend))
+			continue;
+		err = try_form(form, o, ret, e);
+		if (!err && form->instead_of)
+			snprintf((*ret)->note, sizeof((*ret)->note), "%s without %s (%s)", backend_name(backend), form->instead_of, why);
+		if (!err || err == -ENOMEM || geteuid())
+			return err;
+		snprintf(why, sizeof(why), "%s", strerror(-err));
+	}
 	return err;
 }
 

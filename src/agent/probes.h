@@ -18,6 +18,7 @@ struct probes_options {
 	uint32_t cpu_hz;
 	const struct filter *filter; // maps are filled from it; NULL = none
 	pid_t command;		     // followed with its descendants when config.follow
+	bool queue_first;	     // as in struct kernel_facts
 };
 
 // libbpf says nothing by itself from now on, unless BLKPROF_DEBUG is set.
@@ -26,6 +27,8 @@ void probes_quiet(void);
 int probes_new(enum backend backend, const struct probes_options *options, struct probes **ret, struct error *e);
 void probes_free(struct probes *p);
 
+// Which form of the backend is used and why not a better one, or "".
+const char *probes_note(const struct probes *p);
 struct record_state *probes_state(struct probes *p); // mapped memory shared with the programs
 struct bpf_map *probes_map(struct probes *p, const char *name);
 void probes_activate(struct probes *p);

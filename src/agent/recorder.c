@@ -92,9 +92,17 @@ static int configure(struct recorder *r, struct probes_options *o, struct error 
 	}
 	o->rate = r->options.rate;
 	o->cpu_hz = r->options.cpu_hz;
+	o->queue_first = facts.queue_first;
 	o->filter = f;
 	o->command = r->options.command;
 	return 0;
+}
+
+static void add_reason(struct recorder *r, const char *text)
+{
+	size_t len = strlen(r->reason);
+
+	snprintf(r->reason + len, sizeof(r->reason) - len, "%s%.200s", len ? "; " : "", text);
 }
 
 // The first backend that really attaches, best first; why the better ones did not.
@@ -109,11 +117,12 @@ static int choose_backend(struct recorder *r, const struct probes_options *o, st
 			continue;
 		r->backend = order[i];
 		err = probes_new(order[i], o, &r->probes, e);
+		if (!err && *probes_note(r->probes))
+			add_reason(r, probes_note(r->probes));
 		if (!err)
 			return 0;
 		if (order[i] != BACKEND_TRACEPOINT)
-			snprintf(r->reason + strlen(r->reason), sizeof(r->reason) - strlen(r->reason), "%s%.200s",
-				 *r->reason ? "; " : "", e->text);
+			add_reason(r, e->text);
 	}
 	return err;
 }

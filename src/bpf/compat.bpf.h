@@ -20,34 +20,42 @@
 /* bio->bi_disk and a partition number became bio->bi_bdev in 5.12: up to 5.11 the device is the whole disk. */
 static __always_inline struct gendisk *bio_disk(struct bio *bio)
 {
-#ifndef CORE_TYPED
 	if (!bpf_core_field_exists(bio->bi_bdev))
-		return BPF_CORE_READ((struct bio___disk *)bio, bi_disk);
-#endif
+		return READ((struct bio___disk *)bio, bi_disk);
 	return READ(bio, bi_bdev, bd_disk);
 }
 
 static __always_inline u32 bio_device(struct bio *bio)
 {
-#ifndef CORE_TYPED
 	struct gendisk *gd;
 
 	if (!bpf_core_field_exists(bio->bi_bdev)) {
 		gd = bio_disk(bio);
-		return (u32)BPF_CORE_READ(gd, major) << 20 | (u32)BPF_CORE_READ(gd, first_minor);
+		return (u32)READ(gd, major) << 20 | (u32)READ(gd, first_minor);
 	}
-#endif
 	return READ(bio, bi_bdev, bd_dev);
 }
 
-/* bpf_get_current_task_btf since 5.11. */
+/* bpf_get_current_task_btf since 5.11. Before, the current task is a number even to typed programs, and READ_TASK a probe
+ * read: the verifier sees only the branch that its kernel has. */
+#ifdef CORE_TYPED
+#define TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+#else
+#define TYPED_TASK 0
+#endif
+#define READ_TASK(task, field) (TYPED_TASK ? READ(task, field) : BPF_CORE_READ(task, field))
+
 static __always_inline struct task_struct *current_task(void)
 {
-#ifdef CORE_TYPED
-	return (struct task_struct *)bpf_get_current_task_btf();
-#else
+	if (TYPED_TASK)
+		return (struct task_struct *)bpf_get_current_task_btf();
 	return (struct task_struct *)bpf_get_current_task();
-#endif
+}
+
+/* The second argument of block_rq_complete: an errno up to 5.16, a blk_status_t from 5.17 on. */
+static __always_inline u32 request_status(u32 status)
+{
+	return status == (u32)-EAGAIN ? BLK_STS_AGAIN : status & 0xff;
 }
 
 static __always_inline bool is_zone_append(u32 op)

@@ -127,9 +127,10 @@ static __always_inline u64 number(u64 *way, const void *pointer)
 	return *(volatile u64 *)way;
 }
 
+/* Atomic, as everything that both a hook and an interrupt in it count. */
 static __always_inline void lose(struct cpu_state *cpu, enum loss_cause cause)
 {
-	cpu->losses[cause]++;
+	__sync_fetch_and_add(&cpu->losses[cause], 1);
 }
 
 static __always_inline struct filter_counter *filter_of(u64 address)
@@ -191,7 +192,7 @@ static __always_inline void bio_sample(void *ctx, struct bio *bio, struct task_s
 				       u64 address, u32 slot, u8 op, u32 size, u32 opf, u32 weight, u32 window)
 {
 	struct in_flight e = {};
-	u32 flags = READ(task, flags);
+	u32 flags = READ_TASK(task, flags);
 	struct cgroup *cg;
 	u64 id = bpf_get_current_pid_tgid();
 
@@ -266,17 +267,17 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 	if (may_be_in_flight(filter_of(address)) && !stale_entry(address, cpu))
 		return;
 	task = current_task();
-	tgid = READ(task, tgid);
+	tgid = READ_TASK(task, tgid);
 	if (tgid == config.self) {
 		cpu->own_ops++;
 		return;
 	}
-	if (config.bio_list_valid && READ(task, bio_list)) {
+	if (config.bio_list_valid && READ_TASK(task, bio_list)) {
 		cpu->second_level_ops++;
 		return;
 	}
 	slot = slot_of(bio, cpu);
-	if ((state.slot_flags[slot] & SLOT_LOWER) && (!config.bio_list_valid || (READ(task, flags) & PF_KTHREAD))) {
+	if ((state.slot_flags[slot] & SLOT_LOWER) && (!config.bio_list_valid || (READ_TASK(task, flags) & PF_KTHREAD))) {
 		cpu->second_level_ops++;
 		return;
 	}
@@ -307,21 +308,11 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 #define REQUEST_BIOS 256
 
 /* The mirror of the kernel's own loop over a request's bios, which have not been ended yet at block_rq_complete. */
-static __always_inline void request_completed(struct request *rq, u32 status, u32 nr)
+static __always_inline void request_walk(struct request *rq, u32 status, u32 nr, struct cpu_state *cpu, struct ending *ending)
 {
-	struct ending *ending;
-	struct cpu_state *cpu;
-	struct bio *bio;
+	struct bio *bio = READ(rq, bio);
 	u32 i, size;
 
-	if (!state.active || (READ(rq, rq_flags) & config.flush_seq))
-		return;
-	cpu = this_cpu();
-	if (!cpu)
-		return;
-	ending = &cpu->ending[ENDING_REQUEST];
-	ending->parent = 0;
-	bio = READ(rq, bio);
 	for (i = 0; i < REQUEST_BIOS && bio; i++) {
 		size = READ(bio, bi_iter.bi_size);
 		if (size > nr) /* only a part of this one */
@@ -334,6 +325,19 @@ static __always_inline void request_completed(struct request *rq, u32 status, u3
 	}
 	if (bio)
 		lose(cpu, LOSS_REQUEST_TOO_LONG);
+}
+
+static __always_inline void request_completed(struct request *rq, u32 status, u32 nr)
+{
+	struct cpu_state *cpu;
+
+	if (!state.active || (READ(rq, rq_flags) & config.flush_seq))
+		return;
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	request_walk(rq, request_status(status), nr, cpu, ending_begin(cpu, ENDING_REQUEST));
+	ending_end(cpu, ENDING_REQUEST);
 }
 
 /* Has the bio of an entry in the map ended without our hooks? A kernel may skip them (a kprobe in another program, a task

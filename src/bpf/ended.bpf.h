@@ -36,7 +36,7 @@ static __noinline void bio_charge(struct in_flight *e, u64 address, u64 end, u32
 	if (!in_flight_delete(address, cpu))
 		return;
 	__sync_fetch_and_add(&filter_of(address)->out, 1);
-	cpu->out++;
+	__sync_fetch_and_add(&cpu->out, 1);
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), wakeup()))
 		lose(cpu, LOSS_RING_FULL);
 }
@@ -58,7 +58,7 @@ __noinline int part_ended(u64 address, u64 end_io, u64 private, s32 remaining, u
 		cpu = this_cpu();
 		if (cpu && in_flight_delete(address, cpu)) {
 			__sync_fetch_and_add(&filter_of(address)->out, 1);
-			cpu->out++;
+			__sync_fetch_and_add(&cpu->out, 1);
 			lose(cpu, LOSS_MISMATCH);
 		}
 		return 0;
@@ -69,6 +69,32 @@ __noinline int part_ended(u64 address, u64 end_io, u64 private, s32 remaining, u
 	}
 	bio_charge(e, address, now, status == BLK_STS_AGAIN ? END_AGAIN : END_COMPLETED);
 	return 0;
+}
+
+static __always_inline struct ending *ending_begin(struct cpu_state *cpu, enum ending_hook hook)
+{
+	u32 level = cpu->ending[hook].level++ & (ENDING_LEVELS - 1);
+	struct ending *ending;
+
+	barrier_var(level);
+	ending = &cpu->ending[hook].at[level & (ENDING_LEVELS - 1)];
+	ending->parent = 0;
+	return ending;
+}
+
+static __always_inline void ending_end(struct cpu_state *cpu, enum ending_hook hook)
+{
+	cpu->ending[hook].level--;
+}
+
+/* The one that ending_begin gave last. */
+static __always_inline struct ending *ending_now(struct cpu_state *cpu, u32 hook)
+{
+	struct ending_levels *levels = hook == ENDING_REQUEST ? &cpu->ending[ENDING_REQUEST] : &cpu->ending[ENDING_BIO];
+	u32 level = levels->level - 1;
+
+	barrier_var(level);
+	return &levels->at[level & (ENDING_LEVELS - 1)];
 }
 
 #define CHAIN_DEPTH 4
@@ -86,7 +112,7 @@ __noinline int parents_ended(u64 address, u32 status, u32 hook)
 
 	if (!cpu)
 		return 0;
-	ending = hook == ENDING_REQUEST ? &cpu->ending[ENDING_REQUEST] : &cpu->ending[ENDING_BIO];
+	ending = ending_now(cpu, hook);
 	if (address != ending->parent) {
 		ending->parent = address;
 		ending->ended = 0;
@@ -132,7 +158,6 @@ static __always_inline void bio_ended(struct bio *bio, u32 status, enum ending_h
 /* What a backend calls from a hook on the end of one bio. */
 static __always_inline void bio_completed(struct bio *bio)
 {
-	struct ending *ending;
 	struct cpu_state *cpu;
 
 	if (!state.active)
@@ -140,9 +165,8 @@ static __always_inline void bio_completed(struct bio *bio)
 	cpu = this_cpu();
 	if (!cpu)
 		return;
-	ending = &cpu->ending[ENDING_BIO];
-	ending->parent = 0;
-	bio_ended(bio, READ(bio, bi_status), ENDING_BIO, ending);
+	bio_ended(bio, READ(bio, bi_status), ENDING_BIO, ending_begin(cpu, ENDING_BIO));
+	ending_end(cpu, ENDING_BIO);
 }
 
 #endif

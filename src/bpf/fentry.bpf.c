@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 // BPF trampolines on submit_bio and bio_endio: the cheapest hooks, typed loads, no probe reads. x86 from 5.5 and arm64 from
-// about 6.4; the task helpers that the core uses came with 5.11 and 5.15.
+// about 6.4.
 #define CORE_TYPED
 #include "bpf/core.bpf.h"
 #include "bpf/cpu.bpf.h"

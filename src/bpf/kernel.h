@@ -130,6 +130,7 @@ struct request {
 #define PF_USER_WORKER 0x4000	/* 6.4 on; another flag's bit before, never set together with a user's own stack walk */
 #define PF_FORKNOEXEC 0x40	/* forked, and runs its parent's program still */
 #define PF_KTHREAD 0x200000
+#define EAGAIN 11
 #define BLK_STS_AGAIN 12
 
 /* Bits and numbers of bi_opf that are the same from 5.4 to 7.2. */

@@ -163,10 +163,20 @@ enum ending_hook {
 	ENDING_HOOKS,
 };
 
+/* An interrupt may run a hook once more on its CPU where the kernel does not forbid it: fentry up to 5.11, tracepoints up
+ * to 6.0. A process, a softirq and an interrupt need three. */
+#define ENDING_LEVELS 4
+
+struct ending_levels {
+	u32 level; /* that are in use */
+	u32 pad;
+	struct ending at[ENDING_LEVELS];
+};
+
 /* Per CPU. An interrupt's completion may hit a submission or a completion by the other hook: each has its own scratch. */
 struct cpu_state {
 	u64 submitted;
-	struct ending ending[ENDING_HOOKS];
+	struct ending_levels ending[ENDING_HOOKS];
 	u64 own_ops, second_level_ops, filtered_ops;
 	u64 samples;
 	u64 in, out; /* entries put into and taken out of the map of bios in flight */

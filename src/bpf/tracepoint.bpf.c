@@ -13,6 +13,14 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	return 0;
 }
 
+/* Up to 5.10 the queue comes first. */
+SEC("?tp_btf/block_bio_queue")
+int BPF_PROG(on_queue_bio_queue, void *queue, struct bio *bio)
+{
+	bio_submitted(ctx, bio);
+	return 0;
+}
+
 SEC("?tp_btf/block_bio_complete")
 int BPF_PROG(on_bio_complete, void *queue, struct bio *bio)
 {
@@ -23,7 +31,7 @@ int BPF_PROG(on_bio_complete, void *queue, struct bio *bio)
 SEC("?tp_btf/block_rq_complete")
 int BPF_PROG(on_rq_complete, struct request *rq, u32 status, u32 nr_bytes)
 {
-	request_completed(rq, status & 0xff, nr_bytes);
+	request_completed(rq, status, nr_bytes);
 	return 0;
 }
 

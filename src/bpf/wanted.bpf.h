@@ -60,15 +60,15 @@ static __always_inline u32 slot_of(struct bio *bio, struct cpu_state *cpu)
 
 static __always_inline u64 cgroup_id(struct cgroup *cg)
 {
-	return cg ? READ(cg, kn, id) : 0;
+	return cg ? BPF_CORE_READ(cg, kn, id) : 0;
 }
 
 static __always_inline struct cgroup *task_cgroup(struct task_struct *task, s32 subsys)
 {
-	struct css_set *set = READ(task, cgroups);
+	struct css_set *set = READ_TASK(task, cgroups);
 
 	if (subsys < 0)
-		return READ(set, dfl_cgrp);
+		return BPF_CORE_READ(set, dfl_cgrp);
 	return css_cgroup(set, subsys);
 }
 
@@ -134,7 +134,7 @@ static __always_inline bool wanted(struct task_struct *task, struct bio *bio, u3
 			return false;
 	}
 	if (config.by_cgroup &&
-	    !task_wanted_by_cgroup(task, READ(task, flags) & PF_KTHREAD ? bio_cgroup(bio) : 0))
+	    !task_wanted_by_cgroup(task, READ_TASK(task, flags) & PF_KTHREAD ? bio_cgroup(bio) : 0))
 		return false;
 	return true;
 }

@@ -17,7 +17,7 @@ from lib.pprof import OPS, READ_BYTES, WRITE_BYTES, Profile  # noqa: E402
 
 KERNELS = ["5.10", "6.1", "6.12", "newest"]
 BACKENDS = ["fentry", "kprobe", "tracepoint"]
-REFUSED = {("5.10", "fentry"), ("5.10", "tracepoint")}
+REFUSED = set()
 SMALL = "read_index:pread:count=211 write_wal:pwrite:count=101,size=16K read_block:pread:count=307,threads=4,order=random " \
         "scan_index:aio-read:count=211,depth=8"
 # Larger than any device takes at once: one operation each, however many parts the kernel makes of it.

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// The tracepoint backend for kernels that have BTF and refuse programs that are typed by it: the same hooks, every load a
+// probe read.
+#define CORE_TRACEPOINT
+#include "bpf/core.bpf.h"
+#include "bpf/cpu.bpf.h"
+
+SEC("?raw_tp/block_bio_queue")
+int on_bio_queue(struct bpf_raw_tracepoint_args *ctx)
+{
+	bio_submitted(ctx, (struct bio *)ctx->args[0]);
+	return 0;
+}
+
+/* Up to 5.10 the queue comes first. */
+SEC("?raw_tp/block_bio_queue")
+int on_queue_bio_queue(struct bpf_raw_tracepoint_args *ctx)
+{
+	bio_submitted(ctx, (struct bio *)ctx->args[1]);
+	return 0;
+}
+
+SEC("?raw_tp/block_bio_complete")
+int on_bio_complete(struct bpf_raw_tracepoint_args *ctx)
+{
+	bio_completed((struct bio *)ctx->args[1]);
+	return 0;
+}
+
+SEC("?raw_tp/block_rq_complete")
+int on_rq_complete(struct bpf_raw_tracepoint_args *ctx)
+{
+	request_completed((struct request *)ctx->args[0], (u32)ctx->args[1], (u32)ctx->args[2]);
+	return 0;
+}
+
+SEC("?raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	task_forked((struct task_struct *)ctx->args[0], (struct task_struct *)ctx->args[1]);
+	return 0;
+}
+
+SEC("?raw_tp/sched_process_exit")
+int on_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	task_exited((struct task_struct *)ctx->args[0]);
+	return 0;
+}
