@@ -12,7 +12,13 @@ enum {
 	STATUS_USAGE = 2,
 };
 
-extern const struct command command_record, command_top, command_export, command_doctor, command_keygen, command_completion;
+extern const struct command command_record;
+extern const struct command command_top;
+extern const struct command command_export;
+extern const struct command command_diff;
+extern const struct command command_doctor;
+extern const struct command command_keygen;
+extern const struct command command_completion;
 
 // The i-th command, in the order in which they are listed; NULL behind the last one.
 const struct command *command_get(unsigned i);

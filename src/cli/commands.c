@@ -11,6 +11,7 @@ static const struct command *const list[] = {
 	&command_record,
 	&command_top,
 	&command_export,
+	&command_diff,
 	&command_doctor,
 	&command_keygen,
 	&command_completion,
