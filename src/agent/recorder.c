@@ -44,6 +44,7 @@ static void see_process(struct recorder *r, pid_t pid, uint64_t time)
 static int on_record(void *context, void *data, size_t size)
 {
 	struct recorder *r = context;
+	const struct process_rec *process = data;
 	const struct bio_rec *rec = data;
 	int err;
 
@@ -51,6 +52,11 @@ static int on_record(void *context, void *data, size_t size)
 		err = stacks_add(r->stacks, data, size);
 		if (err && !r->record_error && err == -ENOMEM)
 			r->record_error = err;
+		return 0;
+	}
+	if (size >= sizeof(*process) && process->type == RECORD_PROCESS) {
+		if (r->procs)
+			see_process(r, (pid_t)process->tgid, process->time);
 		return 0;
 	}
 	if (size < sizeof(*rec) || (rec->type != RECORD_BIO && rec->type != RECORD_CPU))
@@ -242,6 +248,10 @@ int recorder_start(struct recorder *r, struct error *e)
 	r->steered = r->start;
 	if (!r->before || aggregate_begin(r->aggregate, 0, r->start))
 		return error_set(e, -ENOMEM, "no memory for a recording; free some and try again");
+	if (r->unwinder) {
+		procs_touch(r->procs, getpid(), r->start);
+		unwinder_warm(r->unwinder, r->procs, getpid(), "libc.so.6");
+	}
 	probes_activate(r->probes);
 	return 0;
 }

@@ -101,11 +101,17 @@ static struct process *process_find(struct unwind_worker *w, pid_t pid)
 	return p;
 }
 
-static void process_remove(struct unwind_worker *w, struct process *p)
+// Also what the kernel side only asked for.
+static void forget_pid(struct unwind_worker *w, pid_t pid)
 {
-	uint32_t key = (uint32_t)p->pid;
+	uint32_t key = (uint32_t)pid;
 
 	bpf_map_delete_elem(w->procs_map, &key);
+}
+
+static void process_remove(struct unwind_worker *w, struct process *p)
+{
+	forget_pid(w, p->pid);
 	if (p->n)
 		unwind_store_give(w->store, p->place, p->n * MAPPING_WORDS);
 	HASH_DEL(w->processes, p);
@@ -320,6 +326,8 @@ static void *run(void *context)
 			load_process(w, job);
 		else if (p)
 			process_remove(w, p);
+		else
+			forget_pid(w, job->pid);
 		unwind_job_free(job);
 		if (unwind_store_given(w->store) > 64)
 			reclaim(w);

@@ -82,15 +82,20 @@ static struct watch *watch_find(struct unwinder *u, pid_t pid)
 	return w;
 }
 
-static void watch_remove(struct unwinder *u, struct watch *w)
+static void tell_gone(struct unwinder *u, pid_t pid)
 {
 	struct unwind_job *job = calloc(1, sizeof(*job));
 
-	if (job) {
-		job->pid = w->pid;
-		job->gone = true;
-		unwind_jobs_put(u->jobs, job);
-	}
+	if (!job)
+		return;
+	job->pid = pid;
+	job->gone = true;
+	unwind_jobs_put(u->jobs, job);
+}
+
+static void watch_remove(struct unwinder *u, struct watch *w)
+{
+	tell_gone(u, w->pid);
 	u->free_slots[u->n_free++] = (uint16_t)w->slot;
 	HASH_DEL(u->watches, w);
 	free(w);
@@ -183,6 +188,36 @@ static struct unwind_job *make_job(const struct proc *life, unsigned slot)
 	return job;
 }
 
+void unwinder_warm(struct unwinder *u, struct procs *procs, pid_t pid, const char *name)
+{
+	const struct proc *life = procs_find(procs, pid, clock_monotonic());
+	const struct proc_mappings *m = life ? life->mappings : NULL;
+	size_t len = strlen(name);
+
+	for (unsigned i = 0; m && i < m->count; i++) {
+		const char *path = proc_text_string(m->entries[i].file);
+		size_t path_len = strlen(path);
+		struct unwind_range range = { m->entries[i].start, m->entries[i].limit, i };
+		struct unwind_job *job;
+
+		if (path_len <= len || path[path_len - len - 1] != '/' || strcmp(path + path_len - len, name))
+			continue;
+		job = calloc(1, sizeof(*job));
+		if (job) {
+			job->ranges = calloc(1, sizeof(*job->ranges));
+			job->files = calloc(1, sizeof(*job->files));
+		}
+		if (!job || !job->ranges || !job->files) {
+			unwind_job_free(job);
+			return;
+		}
+		job->pid = pid;
+		add_range(job, &range, &m->entries[i]);
+		unwind_jobs_put(u->jobs, job);
+		return;
+	}
+}
+
 static void tell(struct unwinder *u, struct watch *w, const struct proc *life)
 {
 	struct unwind_job *job = make_job(life, w->slot);
@@ -213,8 +248,10 @@ void unwinder_see(struct unwinder *u, struct procs *procs, pid_t pid, uint64_t t
 	struct proc *life = procs_find(procs, pid, time_ns), *parent;
 	bool known = watch_find(u, pid);
 
-	if (!life || life->end_ns != UINT64_MAX)
+	if (!life || life->end_ns != UINT64_MAX) {
+		tell_gone(u, pid);
 		return;
+	}
 	see(u, life, time_ns);
 	// Servers fork: whoever the parent forks next is walked by its tables from its first I/O on.
 	if (known || life->ppid <= 1)

@@ -32,6 +32,9 @@ int unwinder_new(const struct unwinder_options *options, struct unwinder **ret, 
 void unwinder_free(struct unwinder *u);
 // A process that does I/O, or will. Cheap when nothing has changed about it since the last call.
 void unwinder_see(struct unwinder *u, struct procs *procs, pid_t pid, uint64_t time_ns);
+// Compiles the table of one file of a process, by the last part of its path: everybody has our libc too, and its table is
+// then ready before the first sample.
+void unwinder_warm(struct unwinder *u, struct procs *procs, pid_t pid, const char *name);
 // Forgets processes that ended; call it every second or so.
 void unwinder_poll(struct unwinder *u, struct procs *procs);
 void unwinder_stats(struct unwinder *u, struct unwinder_stats *ret);

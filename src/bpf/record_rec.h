@@ -213,6 +213,7 @@ enum record_type {
 	RECORD_BIO = 1,	  /* struct bio_rec */
 	RECORD_STACK = 2, /* struct stack_rec, cut behind its frames */
 	RECORD_CPU = 3,	  /* struct bio_rec: submit = end = time, weight = 1 */
+	RECORD_PROCESS = 4, /* struct process_rec: a process whose mappings are wanted now */
 };
 
 enum bio_end {
@@ -232,6 +233,12 @@ struct bio_rec {
 	u32 end_reason;
 	u64 end; /* ns */
 	struct in_flight bio;
+};
+
+struct process_rec {
+	u32 type;
+	u32 tgid;
+	u64 time; /* ns */
 };
 
 struct stack_rec {
@@ -256,6 +263,7 @@ enum stack_flag {
 
 _Static_assert(sizeof(struct in_flight) == 96, "layout");
 _Static_assert(sizeof(struct bio_rec) == 112, "layout");
+_Static_assert(sizeof(struct process_rec) == 16, "layout");
 _Static_assert(__builtin_offsetof(struct stack_rec, frames) == 24, "layout");
 _Static_assert(sizeof(struct stratum) == 32, "layout");
 _Static_assert(sizeof(struct slot_counters) == 352, "layout");

@@ -78,6 +78,17 @@ static __noinline struct unwind_proc *unwind_parent(void)
 	return bpf_map_lookup_elem(&unwind_procs, &tgid);
 }
 
+/* Wakes the agent for the mappings of a process: once, then its entry is there. */
+static __noinline void unwind_ask(u32 tgid, u64 mm)
+{
+	struct unwind_proc asked = { .mm = mm };
+	struct process_rec rec = { .type = RECORD_PROCESS, .tgid = tgid };
+
+	rec.time = bpf_ktime_get_ns();
+	if (!bpf_map_update_elem(&unwind_procs, &tgid, &asked, BPF_ANY))
+		bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
+}
+
 /* Registers and mappings of the current process; false when the agent has not given any yet. */
 static __always_inline bool unwind_begin(struct unwind_walk *w)
 {
@@ -87,13 +98,18 @@ static __always_inline bool unwind_begin(struct unwind_walk *w)
 
 	if (!p) {
 		p = unwind_parent();
-		if (!p)
+		if (!p) {
+			unwind_ask(tgid, mm);
 			return false;
+		}
 	} else if (!p->mm) {
 		p->mm = mm;
 	} else if (p->mm != mm) { /* it has exec'ed */
+		unwind_ask(tgid, mm);
 		return false;
 	}
+	if (!p->count)
+		return false;
 	w->list = p->place;
 	w->n_list = p->count;
 	w->exact = 1;

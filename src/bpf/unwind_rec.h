@@ -49,10 +49,10 @@ struct unwind_arena {
 	u32 words[UNWIND_ARENA_WORDS];
 };
 
-/* The mappings of a process, by its thread group's id. */
+/* The mappings of a process, by its thread group's id. The kernel side puts an empty one where it has asked for them. */
 struct unwind_proc {
 	u32 place; /* of struct unwind_mapping[count], sorted by start; wholly in one arena, at an even word */
-	u32 count;
+	u32 count; /* 0 = asked for */
 	u64 mm; /* the address space that they are of: written by the kernel side when it first uses them */
 };
 

@@ -56,6 +56,7 @@ static void configure(const struct recording *r, struct recorder_options *ro)
 	ro->rate = o->rate;
 	ro->cpu_hz = o->cpu_hz;
 	ro->kernel_stacks = o->kernel_stacks;
+	ro->frame_pointers = o->unwind == 1;
 	ro->labels = o->labels;
 	ro->root = o->root;
 	ro->node = o->node;

@@ -11,6 +11,7 @@ _Static_assert(FILTER_MAX == 64, "LIST_MAX says how many");
 // In the order of enum backend and enum label_set.
 static const char *const backends[] = { "auto", "fentry", "kprobe", "tracepoint", NULL };
 static const char *const label_sets[] = { "all", "few", "none", NULL };
+static const char *const unwinds[] = { "auto", "fp", NULL };
 static const char *const ops[] = { "read", "write", "flush", "discard", "write_zeroes", "other", NULL };
 static const char *const root_labels[] = { "comm", "device", "op", "service", "pid", "bytes", "latency", NULL };
 
@@ -138,6 +139,9 @@ const struct option_spec record_option_table[] = {
 	  .help = "Add CPU samples to the same profile, HZ times a second on each CPU." },
 	{ .name = "kernel-stacks", .letter = 'k', .set = option_set_flag, AT(kernel_stacks),
 	  .help = "Show the kernel's frames below the program's. Kernel threads always have theirs." },
+	{ .name = "unwind", .argument = "HOW", .set = option_set_word, AT(unwind), .words = unwinds, .completes = COMPLETES_WORD,
+	  .help = "How to walk user stacks: auto goes by the programs' unwind information and by frame pointers where there is "
+		  "none, fp by frame pointers only. auto by default." },
 	{ .name = "labels", .argument = "SET", .set = option_set_word, AT(labels), .words = label_sets,
 	  .completes = COMPLETES_WORD,
 	  .help = "Which labels the samples carry: all, few (device, op, service, latency) or none. all by default; fewer make "

@@ -19,6 +19,7 @@ struct record_options {
 	uint32_t rate, cpu_hz;
 	bool kernel_stacks, all;
 	unsigned labels; // enum label_set
+	unsigned unwind; // 0 auto, 1 by frame pointer only
 	const char *root, *node;
 	struct arguments command; // n = 0: none
 };
