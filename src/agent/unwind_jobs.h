@@ -19,7 +19,8 @@ struct unwind_job_range {
 
 struct unwind_job_file {
 	char identity[UNWIND_IDENTITY_MAX];
-	int fd; // -1 where it could not be opened
+	int fd;	   // -1 where it could not be opened
+	bool main; // the process's executable: every stack needs it
 };
 
 struct unwind_job {

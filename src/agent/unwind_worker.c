@@ -18,7 +18,7 @@
 
 #define MEMORY_DEFAULT ((size_t)32 << 20)
 #define LACKING_MAX 256
-#define PUBLISH_NS 300000000ull // a process whose tables take longer gets what there is so far
+#define PUBLISH_NS 20000000ull // a process whose tables take longer gets what there is so far
 #define MAPPING_WORDS (sizeof(struct unwind_mapping) / sizeof(uint32_t))
 
 struct process {
@@ -280,10 +280,34 @@ static void set_kind(struct unwind_job *job, int file, enum unwind_mapping_kind 
 			job->ranges[i].kind = (uint8_t)kind;
 }
 
+// Compiles the files of the job that have no table yet: its executable, or the others. False when there is no use in it any
+// more.
+static bool load_files(struct unwind_worker *w, struct unwind_job *job, bool main, struct unwind_loaded **loaded,
+		       uint64_t now, bool *ret_lacking)
+{
+	uint64_t published = clock_monotonic();
+
+	for (unsigned i = 0; i < job->n_files; i++) {
+		if (loaded[i] || job->files[i].main != main)
+			continue;
+		// A newer job about the process says it all again.
+		if (unwind_jobs_ended(w->jobs) || unwind_jobs_waiting(w->jobs, job->pid))
+			return false;
+		loaded[i] = compile(w, &job->files[i], now);
+		set_kind(job, (int)i, UNWIND_NO_TABLE);
+		*ret_lacking |= !loaded[i];
+		if (main || clock_monotonic() - published > PUBLISH_NS) {
+			publish(w, job, loaded, now);
+			published = clock_monotonic();
+		}
+	}
+	return true;
+}
+
 static void load_process(struct unwind_worker *w, struct unwind_job *job)
 {
 	struct unwind_loaded **loaded = calloc(job->n_files ? job->n_files : 1, sizeof(*loaded));
-	uint64_t now = clock_monotonic(), published = now;
+	uint64_t now = clock_monotonic();
 	bool lacking = false;
 
 	if (!loaded)
@@ -295,20 +319,10 @@ static void load_process(struct unwind_worker *w, struct unwind_job *job)
 		else
 			set_kind(job, (int)i, UNWIND_PENDING);
 	}
-	for (unsigned i = 0; i < job->n_files; i++) {
-		if (loaded[i])
-			continue;
-		// A newer job about the process says it all again.
-		if (unwind_jobs_ended(w->jobs) || unwind_jobs_waiting(w->jobs, job->pid))
-			break;
-		if (clock_monotonic() - published > PUBLISH_NS) {
-			publish(w, job, loaded, now);
-			published = clock_monotonic();
-		}
-		loaded[i] = compile(w, &job->files[i], now);
-		set_kind(job, (int)i, UNWIND_NO_TABLE);
-		lacking |= !loaded[i];
-	}
+	// Most often the files that are new are not those that are on the stack.
+	publish(w, job, loaded, now);
+	if (load_files(w, job, true, loaded, now, &lacking))
+		load_files(w, job, false, loaded, now, &lacking);
 	if (publish(w, job, loaded, now) || lacking)
 		note_lacking(w, job->pid);
 	free(loaded);

@@ -144,7 +144,8 @@ static int add_file(struct unwind_job *job, struct sym_module *module)
 	return (int)job->n_files++;
 }
 
-static void add_range(struct unwind_job *job, const struct unwind_range *r, const struct proc_mapping *m)
+static void add_range(struct unwind_job *job, const struct unwind_range *r, const struct proc_mapping *m,
+		      const struct proc_text *exe)
 {
 	struct unwind_job_range *out = &job->ranges[job->n_ranges++];
 	struct sym_module *module = m->module ? m->module->module : NULL;
@@ -159,6 +160,8 @@ static void add_range(struct unwind_job *job, const struct unwind_range *r, cons
 		return;
 	out->address = address + (r->start - m->start);
 	out->file = add_file(job, module);
+	if (out->file >= 0 && exe && !strcmp(proc_text_string(exe), proc_text_string(m->file)))
+		job->files[out->file].main = true;
 }
 
 static struct unwind_job *make_job(const struct proc *life, unsigned slot)
@@ -183,7 +186,7 @@ static struct unwind_job *make_job(const struct proc *life, unsigned slot)
 		return NULL;
 	}
 	for (unsigned i = 0; i < ranges.n; i++)
-		add_range(job, &ranges.items[i], &m->entries[ranges.items[i].source]);
+		add_range(job, &ranges.items[i], &m->entries[ranges.items[i].source], life->exe);
 	free(ranges.items);
 	return job;
 }
@@ -212,7 +215,7 @@ void unwinder_warm(struct unwinder *u, struct procs *procs, pid_t pid, const cha
 			return;
 		}
 		job->pid = pid;
-		add_range(job, &range, &m->entries[i]);
+		add_range(job, &range, &m->entries[i], NULL);
 		unwind_jobs_put(u->jobs, job);
 		return;
 	}

@@ -76,6 +76,8 @@ static __noinline bool walk_by_tables(struct stack_scratch *s, u32 context)
 	for (i = 0; i <= RECORD_FRAMES; i++)
 		if (unwind_step(context))
 			break;
+	if (w->broken == UNWIND_NO_MAPPING)
+		unwind_ask_again();
 	return !w->pending;
 }
 

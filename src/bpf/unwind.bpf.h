@@ -127,8 +127,8 @@ static __always_inline int unwind_by_pointer(struct unwind_walk *w, enum unwind_
 
 	if (w->bp_lost)
 		return unwind_stop(w, why);
-	if (!bp) /* as the outermost frame has it */
-		return unwind_stop(w, UNWIND_WHOLE);
+	if (!bp) /* as the outermost frame has it; in unknown code it says nothing */
+		return unwind_stop(w, why == UNWIND_NO_MAPPING ? why : UNWIND_WHOLE);
 	if (bp < w->sp || (bp & 7) || unwind_read(pair, sizeof(pair), bp))
 		return unwind_stop(w, why);
 	if (pair[1] >> UNWIND_ADDRESS_BITS || (pair[0] && pair[0] <= bp))

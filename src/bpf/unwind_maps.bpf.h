@@ -79,14 +79,32 @@ static __noinline struct unwind_proc *unwind_parent(void)
 }
 
 /* Wakes the agent for the mappings of a process: once, then its entry is there. */
-static __noinline void unwind_ask(u32 tgid, u64 mm)
+static __noinline void unwind_wake(u32 tgid)
 {
-	struct unwind_proc asked = { .mm = mm };
 	struct process_rec rec = { .type = RECORD_PROCESS, .tgid = tgid };
 
 	rec.time = bpf_ktime_get_ns();
+	bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
+}
+
+static __noinline void unwind_ask(u32 tgid, u64 mm)
+{
+	struct unwind_proc asked = { .mm = mm };
+
 	if (!bpf_map_update_elem(&unwind_procs, &tgid, &asked, BPF_ANY))
-		bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
+		unwind_wake(tgid);
+}
+
+/* It runs code that was mapped since its mappings were given. */
+static __noinline void unwind_ask_again(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct unwind_proc *p = bpf_map_lookup_elem(&unwind_procs, &tgid);
+
+	if (!p || p->stale)
+		return;
+	p->stale = 1;
+	unwind_wake(tgid);
 }
 
 /* Registers and mappings of the current process; false when the agent has not given any yet. */

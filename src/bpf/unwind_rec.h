@@ -54,6 +54,8 @@ struct unwind_proc {
 	u32 place; /* of struct unwind_mapping[count], sorted by start; wholly in one arena, at an even word */
 	u32 count; /* 0 = asked for */
 	u64 mm; /* the address space that they are of: written by the kernel side when it first uses them */
+	u32 stale; /* the kernel side met code outside of them, and has asked for others */
+	u32 pad;
 };
 
 /* Executable memory. A row of a table is pc << 16 | rule, pc the low bits of an address relative to the table's base; the
@@ -86,7 +88,7 @@ enum unwind_break {
 };
 
 _Static_assert(sizeof(struct unwind_rule) == 12, "layout");
-_Static_assert(sizeof(struct unwind_proc) == 16, "layout");
+_Static_assert(sizeof(struct unwind_proc) == 24, "layout");
 _Static_assert(sizeof(struct unwind_mapping) == 24, "layout");
 
 #endif
