@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches in. What can be wrong with a batch is found before anything of it is written.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/store_internal.h"
+#include "collector/store_notes.h"
+#include "collector/store_resolve.h"
+#include "common/clock.h"
+#include "pprof/wire.h"
+
+// Of all profiles of one batch while they are read.
+#define BATCH_MEMORY ((size_t)256 << 20)
+
+enum {
+	ADD_SPAN,
+	ADD_COLUMNS,
+	ADD_PENDING,
+	ADD_REQUESTS,
+	STATEMENTS
+};
+
+static const char *const sql[STATEMENTS] = {
+	[ADD_SPAN] = "INSERT INTO spans(level, node, slot, start, end, agent, sequence, labels, services, notes, lossy) "
+		     "VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+	[ADD_COLUMNS] = "INSERT INTO columns(id, data) VALUES (?1, ?2)",
+	[ADD_PENDING] = "INSERT OR IGNORE INTO pending(level, node, slot, due) VALUES (?1, ?2, ?3, ?4)",
+	[ADD_REQUESTS] = "INSERT INTO requests(node, agent, sequence, start, end, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+};
+
+struct ingest {
+	struct seen *seen;
+	sqlite3_stmt *st[STATEMENTS];
+	struct parsed *parsed; // of the batch at hand
+	unsigned n_parsed, parsed_cap;
+	struct notes notes;
+	struct buf services, packed_notes, pattern;
+	uint64_t now;
+};
+
+struct ingest *ingest_new(struct store *s, struct error *e)
+{
+	struct ingest *in = calloc(1, sizeof(*in));
+	int err = in ? 0 : error_set(e, -ENOMEM, "out of memory");
+
+	for (unsigned i = 0; i < STATEMENTS && !err; i++)
+		err = db_prepare(s->db, sql[i], &in->st[i], e);
+	if (!err) {
+		in->seen = seen_new(s->db, e);
+		err = in->seen ? 0 : -ENOMEM;
+	}
+	if (err) {
+		ingest_free(in);
+		in = NULL;
+	}
+	return in;
+}
+
+static void forget_parsed(struct ingest *in)
+{
+	for (unsigned i = 0; i < in->n_parsed; i++)
+		parsed_free(&in->parsed[i]);
+	in->n_parsed = 0;
+}
+
+void ingest_free(struct ingest *in)
+{
+	if (!in)
+		return;
+	for (unsigned i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(in->st[i]);
+	seen_free(in->seen);
+	forget_parsed(in);
+	free(in->parsed);
+	notes_free(&in->notes);
+	buf_free(&in->services);
+	buf_free(&in->packed_notes);
+	buf_free(&in->pattern);
+	free(in);
+}
+
+static int check_head(const struct batch *b, struct error *e)
+{
+	size_t len = b->node ? strlen(b->node) : 0;
+
+	if (!len || len > BATCH_NODE_MAX)
+		return error_set(e, -EBADMSG, "its node's name is empty or too long");
+	if (!b->sequence || b->sequence > INT64_MAX - 1)
+		return error_set(e, -EBADMSG, "its sequence number is out of range");
+	if (b->start > INT64_MAX || b->end > INT64_MAX || b->end < b->start)
+		return error_set(e, -EBADMSG, "its window ends before it starts");
+	if (b->kind == BATCH_WINDOW && (b->end == b->start || b->end - b->start > WINDOW_MAX_NS))
+		return error_set(e, -EBADMSG, "its window is empty or longer than a day");
+	if (b->n_profiles > BATCH_PROFILES_MAX || b->n_labels > BATCH_LABELS_MAX)
+		return error_set(e, -EBADMSG, "it has too many profiles or labels");
+	if (b->kind == BATCH_GAP && (!b->gap_first || b->gap_first >= b->sequence || b->gap_bytes > INT64_MAX))
+		return error_set(e, -EBADMSG, "the batches that its gap names are out of range");
+	return 0;
+}
+
+static int room_for_parsed(struct ingest *in, unsigned n)
+{
+	struct parsed *p;
+
+	if (n <= in->parsed_cap)
+		return 0;
+	p = realloc(in->parsed, n * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	in->parsed = p;
+	in->parsed_cap = n;
+	return 0;
+}
+
+static int parse(struct store *s, const struct batch *b, struct error *e)
+{
+	struct ingest *in = s->ingest;
+	size_t memory = BATCH_MEMORY;
+	int err = check_head(b, e);
+
+	if (!err && room_for_parsed(in, b->n_profiles))
+		err = error_set(e, -ENOMEM, "out of memory");
+	for (unsigned i = 0; i < b->n_profiles && !err; i++) {
+		struct parsed *p = &in->parsed[in->n_parsed++];
+
+		err = parsed_read(p, &s->secret, b->profiles[i].data, b->profiles[i].size, memory, e);
+		if (err)
+			return error_prefix(e, err, "profile of service %.60s", b->profiles[i].service);
+		memory -= p->memory < memory - 1 ? p->memory : memory - 1;
+	}
+	return err;
+}
+
+static int add_samples(struct store *s, const struct parsed *r, uint32_t hour, bool *ret_pids, struct error *e)
+{
+	const struct profile *p = r->p;
+	uint32_t *stacks = calloc((size_t)p->stacks.n + p->label_sets.n + 1, sizeof(*stacks)), *labels = stacks + p->stacks.n;
+	int err = stacks ? 0 : error_set(e, -ENOMEM, "out of memory");
+
+	sums_clear(&s->sums);
+	for (uint32_t i = 1; i <= p->samples.n && !err; i++) {
+		const struct profile_sample *key = intern_key(&p->samples, i);
+		struct row_id id = { .pid = r->labels[key->labels - 1].pid };
+
+		if (!stacks[key->stack - 1])
+			err = resolve_stack(s, r, key->stack, hour, &stacks[key->stack - 1], e);
+		if (!err && !labels[key->labels - 1])
+			err = resolve_labels(s, r, key->labels, hour, &labels[key->labels - 1], e);
+		if (err)
+			break;
+		id.stack = stacks[key->stack - 1];
+		id.labels = labels[key->labels - 1];
+		*ret_pids |= id.pid != 0;
+		if (sums_add(&s->sums, id, p->values + (size_t)(i - 1) * PPROF_TYPES))
+			err = error_set(e, -ENOMEM, "out of memory");
+	}
+	free(stacks);
+	return err;
+}
+
+static int add_notes(struct store *s, const struct parsed *r, uint32_t hour, struct error *e)
+{
+	struct ingest *in = s->ingest;
+	struct note note;
+	int err = 0;
+
+	for (size_t i = 0; i < r->p->n_comments && i < NOTES_MAX && !err; i++) {
+		const char *text = profile_text(r->p, r->p->comments[i]);
+		size_t len = profile_text_len(r->p, r->p->comments[i]);
+
+		in->pattern.len = 0;
+		if (!buf_reserve(&in->pattern, len + 1))
+			return error_set(e, -ENOMEM, "out of memory");
+		if (!note_parse(text, (char *)in->pattern.data, &note))
+			continue;
+		err = resolve_text(s, (char *)in->pattern.data, strlen((char *)in->pattern.data), hour, &note.text, e);
+		// Each profile of a batch tells what is true of its node: once.
+		if (!err && note.text && notes_add(&in->notes, &note, 1))
+			err = error_set(e, -ENOMEM, "out of memory");
+	}
+	return err;
+}
+
+static int add_columns(struct store *s, int64_t id, struct error *e)
+{
+	sqlite3_stmt *st = s->ingest->st[ADD_COLUMNS];
+	const void *data;
+	size_t len;
+	int err;
+
+	sums_sort(&s->sums);
+	err = columns_pack(s->packer, &s->sums, &data, &len);
+	if (err)
+		return error_set(e, err, "the samples of a window cannot be packed: %s", strerror(-err));
+	sqlite3_bind_int64(st, 1, id);
+	sqlite3_bind_blob64(st, 2, data, len, SQLITE_STATIC);
+	return db_run(st, "write to", e);
+}
+
+static int add_services(struct store *s, const struct batch *b, uint32_t hour, struct error *e)
+{
+	struct ingest *in = s->ingest;
+	uint32_t id;
+	int err = 0;
+
+	in->services.len = 0;
+	for (unsigned i = 0; i < b->n_profiles && !err; i++) {
+		uint8_t *o = buf_reserve(&in->services, WIRE_VARINT_MAX);
+
+		if (!o)
+			return error_set(e, -ENOMEM, "out of memory");
+		err = resolve_text(s, b->profiles[i].service, strlen(b->profiles[i].service), hour, &id, e);
+		if (!err)
+			in->services.len += (size_t)(wire_put_varint(o, id) - o);
+	}
+	return err;
+}
+
+// A roll-up is made some time after its period, when what was sent in time has come.
+static int add_pending(struct store *s, int64_t node, uint64_t start, struct error *e)
+{
+	struct ingest *in = s->ingest;
+	sqlite3_stmt *st = in->st[ADD_PENDING];
+	int err = 0;
+
+	for (unsigned level = LEVEL_MINUTE; level < LEVELS && !err; level++) {
+		uint64_t slot = start / level_ns(level), end = (slot + 1) * level_ns(level);
+		uint64_t due = (end > in->now && end - in->now < level_ns(level) ? end : in->now) + level_ns(LEVEL_MINUTE) / 2;
+
+		sqlite3_bind_int64(st, 1, level);
+		sqlite3_bind_int64(st, 2, node);
+		sqlite3_bind_int64(st, 3, (int64_t)slot);
+		sqlite3_bind_int64(st, 4, (int64_t)due);
+		err = db_run(st, "write to", e);
+	}
+	return err;
+}
+
+static int add_window(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct error *e)
+{
+	struct ingest *in = s->ingest;
+	uint32_t hour = (uint32_t)(b->end / HOUR_NS) + 1, labels = 0;
+	sqlite3_stmt *st = in->st[ADD_SPAN];
+	bool pids = false;
+	int64_t span;
+	int err = resolve_batch_labels(s, b->labels, b->n_labels, hour, &labels, e);
+
+	in->notes.n = 0;
+	in->packed_notes.len = 0;
+	for (unsigned i = 0; i < in->n_parsed; i++)
+		for (uint32_t k = 0; k < in->parsed[i].p->label_sets.n; k++)
+			pids |= in->parsed[i].labels[k].pid != 0;
+	for (unsigned i = 0; i < in->n_parsed && !err; i++)
+		err = add_notes(s, &in->parsed[i], hour, e);
+	if (!err)
+		err = add_services(s, b, hour, e);
+	if (!err && notes_pack(&in->notes, &in->packed_notes))
+		err = error_set(e, -ENOMEM, "out of memory");
+	if (err)
+		return err;
+	sqlite3_bind_int64(st, 1, node);
+	sqlite3_bind_int64(st, 2, (int64_t)(b->start / level_ns(LEVEL_MINUTE)));
+	sqlite3_bind_int64(st, 3, (int64_t)b->start);
+	sqlite3_bind_int64(st, 4, (int64_t)b->end);
+	sqlite3_bind_int64(st, 5, agent);
+	sqlite3_bind_int64(st, 6, (int64_t)b->sequence);
+	sqlite3_bind_int64(st, 7, labels);
+	sqlite3_bind_blob64(st, 8, in->services.len ? (void *)in->services.data : "", in->services.len, SQLITE_STATIC);
+	sqlite3_bind_blob64(st, 9, in->packed_notes.len ? (void *)in->packed_notes.data : "", in->packed_notes.len, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 10, pids);
+	err = db_run(st, "write to", e);
+	span = sqlite3_last_insert_rowid(s->db);
+	for (unsigned i = 0; i < in->n_parsed && !err; i++) {
+		err = add_samples(s, &in->parsed[i], hour, &pids, e);
+		if (!err)
+			err = add_columns(s, span * COLUMNS_PER_SPAN + i, e);
+	}
+	return err ? err : add_pending(s, node, b->start, e);
+}
+
+static int add_requests(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct error *e)
+{
+	sqlite3_stmt *st = s->ingest->st[ADD_REQUESTS];
+	struct buf body = { 0 };
+	int err;
+
+	for (unsigned i = 0; i < b->n_requests; i++) {
+		uint8_t *o = buf_reserve(&body, WIRE_VARINT_MAX);
+
+		if (o)
+			body.len += (size_t)(wire_put_varint(o, b->requests[i].size) - o);
+		buf_append(&body, b->requests[i].data, b->requests[i].size);
+	}
+	err = body.error ? error_set(e, body.error, "out of memory") : 0;
+	if (!err) {
+		sqlite3_bind_int64(st, 1, node);
+		sqlite3_bind_int64(st, 2, agent);
+		sqlite3_bind_int64(st, 3, (int64_t)b->sequence);
+		sqlite3_bind_int64(st, 4, (int64_t)b->start);
+		sqlite3_bind_int64(st, 5, (int64_t)b->end);
+		sqlite3_bind_blob64(st, 6, body.len ? (void *)body.data : "", body.len, SQLITE_STATIC);
+		err = db_run(st, "write to", e);
+	}
+	buf_free(&body);
+	return err;
+}
+
+// *ret: 0 stored, -EEXIST. Other failures are those of the whole transaction.
+static int add_batch(struct store *s, const struct batch *b, int *ret, struct error *e)
+{
+	struct seen *seen = s->ingest->seen;
+	int64_t node, agent;
+	int err = seen_node(seen, b->node, b->kind == BATCH_WINDOW ? b->end - b->start : 0, &node, e);
+
+	if (!err)
+		err = seen_agent(seen, node, b->instance, &agent, e);
+	if (!err)
+		err = seen_add(seen, agent, b->sequence, e);
+	*ret = err == -EEXIST ? err : 0;
+	if (err)
+		return err == -EEXIST ? 0 : err;
+	switch (b->kind) {
+	case BATCH_WINDOW: return add_window(s, b, node, agent, e);
+	case BATCH_GAP: return seen_gap(seen, agent, b, e);
+	case BATCH_REQUESTS: return add_requests(s, b, node, agent, e);
+	}
+	return 0;
+}
+
+static int put_all(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e)
+{
+	struct error why = { 0 };
+	int err = 0;
+
+	s->ingest->now = clock_realtime();
+	for (unsigned i = 0; i < n && !err; i++) {
+		int bad = parse(s, batches[i], &why);
+
+		if (bad == -ENOMEM)
+			err = error_set(e, bad, "out of memory");
+		else if (bad)
+			results[i] = -EBADMSG;
+		else
+			err = add_batch(s, batches[i], &results[i], e);
+		if (bad && e)
+			*e = why;
+		forget_parsed(s->ingest);
+	}
+	return err;
+}
+
+int store_put(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e)
+{
+	int err;
+
+	if (s->options.read_only)
+		return error_set(e, -EROFS, "the store was opened for reading");
+	pthread_mutex_lock(&s->lock);
+	err = store_begin(s, e);
+	if (!err) {
+		err = put_all(s, batches, n, results, e);
+		if (err)
+			store_rollback(s);
+		else
+			err = store_commit(s, e);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes, agents (a start of one: its instance), and which of an agent's sequence numbers were received: as ranges, which
+// outlive the data, so that a batch is never stored twice.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/store_internal.h"
+
+enum {
+	FIND_NODE,
+	ADD_NODE,
+	LONGER,
+	FIND_AGENT,
+	ADD_AGENT,
+	FIND_RANGE,
+	FIND_NEXT,
+	ADD_RANGE,
+	EXTEND,
+	DROP_RANGE,
+	ADD_GAP,
+	STATEMENTS
+};
+
+static const char *const sql[STATEMENTS] = {
+	[FIND_NODE] = "SELECT id, longest FROM nodes WHERE name = ?1",
+	[ADD_NODE] = "INSERT INTO nodes(name, longest) VALUES (?1, ?2)",
+	[LONGER] = "UPDATE nodes SET longest = ?2 WHERE id = ?1",
+	[FIND_AGENT] = "SELECT id FROM agents WHERE node = ?1 AND instance = ?2",
+	[ADD_AGENT] = "INSERT INTO agents(node, instance) VALUES (?1, ?2)",
+	[FIND_RANGE] = "SELECT first, last FROM seen WHERE agent = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1",
+	[FIND_NEXT] = "SELECT last FROM seen WHERE agent = ?1 AND first = ?2",
+	[ADD_RANGE] = "INSERT INTO seen(agent, first, last) VALUES (?1, ?2, ?3)",
+	[EXTEND] = "UPDATE seen SET last = ?3 WHERE agent = ?1 AND first = ?2",
+	[DROP_RANGE] = "DELETE FROM seen WHERE agent = ?1 AND first = ?2",
+	[ADD_GAP] = "INSERT OR REPLACE INTO gaps(agent, first, last, start, end, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+};
+
+struct seen {
+	sqlite3 *db;
+	sqlite3_stmt *st[STATEMENTS];
+};
+
+struct seen *seen_new(sqlite3 *db, struct error *e)
+{
+	struct seen *n = calloc(1, sizeof(*n));
+	int err = n ? 0 : error_set(e, -ENOMEM, "out of memory");
+
+	for (unsigned i = 0; i < STATEMENTS && !err; i++) {
+		n->db = db;
+		err = db_prepare(db, sql[i], &n->st[i], e);
+	}
+	if (err) {
+		seen_free(n);
+		n = NULL;
+	}
+	return n;
+}
+
+void seen_free(struct seen *n)
+{
+	if (!n)
+		return;
+	for (unsigned i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(n->st[i]);
+	free(n);
+}
+
+static int add(struct seen *n, unsigned statement, int64_t *ret, struct error *e)
+{
+	int err = db_run(n->st[statement], "write to", e);
+
+	if (!err)
+		*ret = sqlite3_last_insert_rowid(n->db);
+	return err;
+}
+
+int seen_node(struct seen *n, const char *node, uint64_t length, int64_t *ret, struct error *e)
+{
+	sqlite3_stmt *st = n->st[FIND_NODE];
+	int64_t longest = 0;
+	int r;
+
+	sqlite3_bind_text(st, 1, node, -1, SQLITE_STATIC);
+	r = db_step(st, "read", e);
+	if (r > 0) {
+		*ret = sqlite3_column_int64(st, 0);
+		longest = sqlite3_column_int64(st, 1);
+	}
+	sqlite3_reset(st);
+	if (r < 0)
+		return r;
+	if (!r) {
+		sqlite3_bind_text(n->st[ADD_NODE], 1, node, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(n->st[ADD_NODE], 2, (int64_t)length);
+		return add(n, ADD_NODE, ret, e);
+	}
+	if ((int64_t)length <= longest)
+		return 0;
+	sqlite3_bind_int64(n->st[LONGER], 1, *ret);
+	sqlite3_bind_int64(n->st[LONGER], 2, (int64_t)length);
+	return db_run(n->st[LONGER], "write to", e);
+}
+
+int seen_agent(struct seen *n, int64_t node, const uint8_t instance[16], int64_t *ret, struct error *e)
+{
+	sqlite3_stmt *st = n->st[FIND_AGENT];
+	int r;
+
+	sqlite3_bind_int64(st, 1, node);
+	sqlite3_bind_blob(st, 2, instance, 16, SQLITE_STATIC);
+	r = db_step(st, "read", e);
+	if (r > 0)
+		*ret = sqlite3_column_int64(st, 0);
+	sqlite3_reset(st);
+	if (r)
+		return r < 0 ? r : 0;
+	sqlite3_bind_int64(n->st[ADD_AGENT], 1, node);
+	sqlite3_bind_blob(n->st[ADD_AGENT], 2, instance, 16, SQLITE_STATIC);
+	return add(n, ADD_AGENT, ret, e);
+}
+
+static int run3(struct seen *n, unsigned statement, int64_t a, int64_t b, int64_t c, struct error *e)
+{
+	sqlite3_stmt *st = n->st[statement];
+
+	sqlite3_bind_int64(st, 1, a);
+	sqlite3_bind_int64(st, 2, b);
+	if (sqlite3_bind_parameter_count(st) > 2)
+		sqlite3_bind_int64(st, 3, c);
+	return db_run(st, "write to", e);
+}
+
+// 1 when there is a range that begins at `first`.
+static int next_range(struct seen *n, int64_t agent, int64_t first, int64_t *ret_last, struct error *e)
+{
+	sqlite3_stmt *st = n->st[FIND_NEXT];
+	int r;
+
+	sqlite3_bind_int64(st, 1, agent);
+	sqlite3_bind_int64(st, 2, first);
+	r = db_step(st, "read", e);
+	if (r > 0)
+		*ret_last = sqlite3_column_int64(st, 0);
+	sqlite3_reset(st);
+	return r;
+}
+
+int seen_add(struct seen *n, int64_t agent, uint64_t sequence, struct error *e)
+{
+	sqlite3_stmt *st = n->st[FIND_RANGE];
+	int64_t at = (int64_t)sequence, first = 0, last = -1, next_last = at;
+	int r, err = 0;
+	bool joins;
+
+	sqlite3_bind_int64(st, 1, agent);
+	sqlite3_bind_int64(st, 2, at);
+	r = db_step(st, "read", e);
+	if (r > 0) {
+		first = sqlite3_column_int64(st, 0);
+		last = sqlite3_column_int64(st, 1);
+	}
+	sqlite3_reset(st);
+	if (r < 0)
+		return r;
+	if (r && at <= last)
+		return -EEXIST;
+	joins = r && last + 1 == at;
+	r = next_range(n, agent, at + 1, &next_last, e);
+	if (r < 0)
+		return r;
+	if (r)
+		err = run3(n, DROP_RANGE, agent, at + 1, 0, e);
+	if (!err)
+		err = joins ? run3(n, EXTEND, agent, first, next_last, e) : run3(n, ADD_RANGE, agent, at, next_last, e);
+	return err;
+}
+
+int seen_gap(struct seen *n, int64_t agent, const struct batch *b, struct error *e)
+{
+	sqlite3_stmt *st = n->st[ADD_GAP];
+
+	sqlite3_bind_int64(st, 1, agent);
+	sqlite3_bind_int64(st, 2, (int64_t)b->gap_first);
+	sqlite3_bind_int64(st, 3, (int64_t)b->sequence - 1);
+	sqlite3_bind_int64(st, 4, (int64_t)b->start);
+	sqlite3_bind_int64(st, 5, (int64_t)b->end);
+	sqlite3_bind_int64(st, 6, (int64_t)b->gap_bytes);
+	return db_run(st, "write to", e);
+}
