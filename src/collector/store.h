@@ -38,10 +38,16 @@ struct store_query {
 struct store_coverage {
 	uint64_t node_seconds_ns; // of all nodes together
 	unsigned nodes, windows, straddling; // windows that an edge cuts: shared out by time
+	unsigned rollups;		     // windows of roll-ups that had to stand for windows that are gone
+	unsigned ambiguous;		     // windows left out: in roll-ups that overlap what another store had
+	uint64_t lost, lost_ns;		     // batches that agents had to drop (gaps), and how long those were
 };
 
 // One merged profile, gzipped. -ENODATA when nothing is there (with what is: the nearest window).
 int store_query(struct store *s, const struct store_query *q, struct buf *ret_gz, struct store_coverage *ret, struct error *e);
+// The same over several stores; a batch that is in more than one of them counts once.
+int store_query_many(struct store *const *stores, unsigned n, const struct store_query *q, struct buf *ret_gz,
+		     struct store_coverage *ret, struct error *e);
 
 enum store_list { STORE_NODES, STORE_SERVICES, STORE_WINDOWS };
 typedef int (*store_list_fn)(void *context, const char *name, uint64_t from, uint64_t to, uint64_t windows);

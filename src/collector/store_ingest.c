@@ -246,7 +246,7 @@ static int add_window(struct store *s, const struct batch *b, int64_t node, int6
 	int64_t span;
 	int err = resolve_batch_labels(s, b->labels, b->n_labels, hour, &labels, e);
 
-	in->notes.n = 0;
+	notes_clear(&in->notes);
 	in->packed_notes.len = 0;
 	for (unsigned i = 0; i < in->n_parsed; i++)
 		for (uint32_t k = 0; k < in->parsed[i].p->label_sets.n; k++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pprof/intern.h"
 #include "pprof/wire.h"
 
 #define NUMBER '\1'
@@ -89,26 +90,25 @@ static uint64_t combine(uint64_t a, uint64_t b, int most)
 
 int notes_add(struct notes *s, const struct note *n, int most)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->note[i].text != n->text)
-			continue;
-		for (uint32_t k = 0; k < n->n; k++)
-			s->note[i].number[k] = combine(s->note[i].number[k], n->number[k], most);
-		return 0;
-	}
-	if (s->n == NOTES_MAX)
-		return 0;
-	if (s->n == s->cap) {
-		size_t cap = s->cap ? s->cap * 2 : 16;
-		struct note *note = realloc(s->note, cap * sizeof(*note));
+	uint32_t *at = idmap_find(&s->at, n->text);
 
-		if (!note)
-			return -ENOMEM;
-		s->note = note;
-		s->cap = cap;
+	if (at) {
+		struct note *to = &s->note[*at - 1];
+
+		for (uint32_t k = 0; k < n->n; k++)
+			to->number[k] = combine(to->number[k], n->number[k], most);
+		return 0;
 	}
+	if (memory_grow(NULL, &s->note, &s->cap, s->n + 1, sizeof(*s->note)) || idmap_put(&s->at, n->text, (uint32_t)s->n + 1))
+		return -ENOMEM;
 	s->note[s->n++] = *n;
 	return 0;
+}
+
+void notes_clear(struct notes *s)
+{
+	s->n = 0;
+	idmap_clear(&s->at);
 }
 
 static int compare(const void *a, const void *b)
@@ -124,6 +124,7 @@ int notes_pack(struct notes *s, struct buf *out)
 
 	if (s->n)
 		qsort(s->note, s->n, sizeof(*s->note), compare);
+	idmap_clear(&s->at);
 	for (size_t i = 0; i < s->n; i++) {
 		uint8_t *o = buf_reserve(out, (2 + NOTE_NUMBERS) * WIRE_VARINT_MAX), *start = o;
 
@@ -151,7 +152,7 @@ int notes_unpack(const void *data, size_t len, struct notes *s, int most)
 		if (wire_get_varint(&p, end, &v) || wire_get_varint(&p, end, &n) || n > NOTE_NUMBERS || v > UINT32_MAX)
 			return -EBADMSG;
 		text += v;
-		if (text > UINT32_MAX)
+		if (!text || text > UINT32_MAX)
 			return -EBADMSG;
 		note.text = (uint32_t)text;
 		for (note.n = 0; note.n < n; note.n++)
@@ -167,5 +168,6 @@ int notes_unpack(const void *data, size_t len, struct notes *s, int most)
 void notes_free(struct notes *s)
 {
 	free(s->note);
+	idmap_free(&s->at);
 	memset(s, 0, sizeof(*s));
 }

@@ -29,7 +29,7 @@ static const char schema_1[] =
 	"end INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY(agent, first, last)) WITHOUT ROWID;"
 	"CREATE TABLE spans(id INTEGER PRIMARY KEY, level INTEGER NOT NULL, node INTEGER NOT NULL, slot INTEGER NOT NULL, "
 	"start INTEGER NOT NULL, end INTEGER NOT NULL, agent INTEGER, sequence INTEGER, labels INTEGER NOT NULL, "
-	"services BLOB NOT NULL, notes BLOB, sources BLOB, lossy INTEGER NOT NULL DEFAULT 0);"
+	"services BLOB NOT NULL, notes BLOB, sources BLOB, lossy INTEGER NOT NULL DEFAULT 0, windows INTEGER NOT NULL DEFAULT 1);"
 	"CREATE INDEX spans_by_time ON spans(level, node, slot);"
 	"CREATE TABLE columns(id INTEGER PRIMARY KEY, data BLOB NOT NULL);"
 	"CREATE TABLE pending(level INTEGER NOT NULL, node INTEGER NOT NULL, slot INTEGER NOT NULL, due INTEGER NOT NULL, "

@@ -222,6 +222,11 @@ void pprof_set_time(struct pprof_builder *b, uint64_t time_ns, uint64_t duration
 	b->profile->duration_ns = duration_ns > INT64_MAX ? INT64_MAX : (int64_t)duration_ns;
 }
 
+struct profile *pprof_builder_profile(struct pprof_builder *b)
+{
+	return b->profile;
+}
+
 int pprof_encode(struct pprof_builder *b, struct buf *out)
 {
 	return profile_encode(b->profile, out);

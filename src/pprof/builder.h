@@ -21,6 +21,7 @@ enum pprof_type {
 };
 
 struct pprof_builder;
+struct profile;
 
 struct pprof_mapping_info {
 	uint64_t start;	 // first address; 0 with limit 0 for the pseudo mapping
@@ -61,6 +62,9 @@ int pprof_add_sample(struct pprof_builder *b, const uint32_t *locations, unsigne
 		     const struct pprof_label_info *labels, unsigned n_labels);
 int pprof_add_comment(struct pprof_builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void pprof_set_time(struct pprof_builder *b, uint64_t time_ns, uint64_t duration_ns);
+
+// What it has built so far, for those who fill it with the functions of pprof/profile.h; owned by the builder.
+struct profile *pprof_builder_profile(struct pprof_builder *b);
 
 // The encoded message, not compressed; samples in a deterministic order. 0 or -ENOMEM.
 int pprof_encode(struct pprof_builder *b, struct buf *out);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A query while it runs; store_query.c goes through the stores, store_gather.c adds up what a span has, store_answer.c
+// makes the profile of it.
+#ifndef BLKPROF_COLLECTOR_STORE_QUERY_H
+#define BLKPROF_COLLECTOR_STORE_QUERY_H
+
+#include "collector/store_bodies.h"
+#include "collector/store_notes.h"
+#include "collector/store_spans.h"
+#include "pprof/builder.h"
+
+// Of a node: operations and bytes of a device and operation, by strings of the profile.
+struct node_total {
+	uint32_t device, op;
+	uint64_t ops, bytes;
+};
+
+struct query_node {
+	char name[BATCH_NODE_MAX + 1];
+	struct sources taken;
+	struct intervals when;
+	struct node_total *total;
+	size_t n_totals, totals_cap;
+	uint64_t windows;
+};
+
+// Sums by set of labels, of the node at hand.
+struct label_total {
+	int64_t ops, bytes;
+	bool used;
+};
+
+// The store at hand.
+struct query_store {
+	sqlite3 *db;
+	struct spans *spans;
+	struct bodies *bodies;
+	sqlite3_stmt *columns, *instance;
+	struct sums sums;
+	uint32_t service; // id, when one is asked for
+	bool no_service;  // it has none of that name
+	struct idmap matches; // of a set of labels: which conditions it meets, + 1
+	struct idmap agents;  // of this store: their numbers in the query
+	struct notes notes;   // of the node at hand
+};
+
+#define CONDITIONS_MAX 31
+
+struct query {
+	const struct store_query *q;
+	unsigned n_stores;
+	struct pprof_builder *builder;
+	struct profile *p;
+	struct unpacker *unpacker;
+	struct query_node **node;
+	size_t n_nodes, nodes_cap;
+	struct query_node *at; // the node at hand
+	struct query_store st;
+	struct intern instances; // agents of all stores
+	struct label_total *by_labels;
+	uint32_t *used;
+	size_t by_labels_cap, n_used, used_cap;
+	struct notes notes; // by strings of the profile
+	uint32_t conditions; // all of them, as bits
+	struct store_coverage coverage;
+	int error; // of the agents' numbers
+};
+
+// store_gather.c
+int query_gather(void *query, struct span *s, struct error *e); // a span_fn
+int query_end_node(struct query *q, struct error *e);	       // what it has by labels becomes its totals
+// v of [start, end), the part that lies in [from, to): parts of a partition add up to v.
+int64_t query_share(int64_t v, uint64_t start, uint64_t end, uint64_t from, uint64_t to);
+
+// store_answer.c
+int query_end_store(struct query *q, struct error *e); // its sums into the profile
+int query_answer(struct query *q, struct buf *ret_gz, struct error *e);
+
+// store_list.c: the end of the last window before q->from and the start of the first behind q->to; 0 = none.
+void store_nearest(struct store *const *stores, unsigned n, const struct store_query *q, uint64_t *ret_before,
+		   uint64_t *ret_after);
+int store_say_nearest(uint64_t before, uint64_t after, struct error *e); // returns -ENODATA
+
+#endif
