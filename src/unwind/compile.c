@@ -2,6 +2,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define ROWS_MAX    8000000u
 #define CPU_MAX	    UINT64_C(10000000000)
 #define PADDING_MAX 16 // functions are aligned to that
+#define NAMES_MAX   (4u << 20)
 #define PAGE	    4096
 
 struct compiler {
@@ -26,11 +28,13 @@ struct compiler {
 	struct functions functions;
 	struct rows rows;
 	const struct unwind_rule *hole; // what holds where no function is
+	bool contexts;			// has makecontext, or calls it
 	int err; // of the rows
 	struct error *e;
 };
 
 static const struct unwind_rule no_rule;
+static const struct unwind_rule outermost = { .cfa = UNWIND_CFA_END };
 static const struct unwind_rule frame_pointer = { .cfa = UNWIND_CFA_RBP, .cfa_offset = 16, .rbp = UNWIND_RBP_CFA,
 						  .rbp_offset = -16 };
 
@@ -90,6 +94,29 @@ static int load_sections(struct compiler *c)
 		err = error_set(c->e, -ENODATA, go ? "a Go program, which has frame pointers and no .eh_frame"
 						   : "the file has neither .eh_frame nor .debug_frame");
 	return err;
+}
+
+static bool mentions(const struct elf_file *f, const char *section, const char *name)
+{
+	const struct elf_section *s = elf_file_section(f, section);
+	size_t len = 0;
+	uint8_t *data = s ? elf_file_section_data(f, s, NAMES_MAX, &len) : NULL;
+	bool found = data && memmem(data, len, name, strlen(name) + 1);
+
+	free(data);
+	return found;
+}
+
+// makecontext leaves the address of glibc's __start_context, where a context's function returns to: nobody called from there,
+// and the byte before it, which a walk asks for, is padding. It takes rsp from rbx at once, which no other function does.
+static bool starts_context(const struct compiler *c, const struct function *f)
+{
+	static const uint8_t mov_rbx_rsp[] = { 0x48, 0x89, 0xdc };
+	uint8_t code[sizeof(mov_rbx_rsp)];
+
+	return c->contexts &&
+	       elf_file_read_address(&c->file, c->rows.table->base + f->start, code, sizeof(code)) == sizeof(code) &&
+	       !memcmp(code, mov_rbx_rsp, sizeof(code));
 }
 
 static int collect(struct compiler *c, uint64_t base)
@@ -158,6 +185,8 @@ static int run_all(struct compiler *c)
 		for (size_t k = i + 1; k < fs->n && fs->item[k].start < end; k++)
 			if (fs->item[k].start > f->start)
 				end = fs->item[k].start;
+		if (f->start > covered && starts_context(c, f))
+			add_row(c, f->start - 1, &outermost);
 		run_function(c, f, end);
 		covered = end;
 	}
@@ -180,6 +209,7 @@ static int compile(struct compiler *c, int fd)
 		err = unwind_rows_begin(&c->rows, base, c->limits.rows, c->e);
 	if (err)
 		return err;
+	c->contexts = mentions(&c->file, ".dynstr", "makecontext") || mentions(&c->file, ".strtab", "makecontext");
 	c->rows.table->n_unsupported = c->functions.n_unusable;
 	return run_all(c);
 }

@@ -288,6 +288,28 @@ static void leaves_go_to_frame_pointers(void **state)
 	assert_image(&im, "80 rsp+8; 81 rsp+16; c0 rbp+16 rbp=*(cfa-16); 200 rsp+8; 201 rsp+16; 240 rbp+16 rbp=*(cfa-16)", 0);
 }
 
+// The address where a context's function returns to was never called: the byte before it ends the walk.
+static void ends_at_the_start_of_a_context(void **state)
+{
+	static const uint8_t mov_rbx_rsp[] = { 0x48, 0x89, 0xdc };
+	static const char *const names[] = { "\0makecontext", "\0makecontext2" };
+
+	for (int i = 0; i < 2; i++) {
+		struct buf b = { 0 };
+		struct image im;
+		size_t cie = put_cie(&b, true, "", NULL, 0, CIE_USUAL);
+
+		put_fde(&b, true, cie, TEXT, 0x3f, push, sizeof(push));
+		put_fde(&b, true, cie, TEXT + 0x40, 0x20, push, sizeof(push));
+		text_begin(&im);
+		image_patch(&im, 1, 0x40, mov_rbx_rsp, sizeof(mov_rbx_rsp));
+		frames_end(&im, ".eh_frame", &b, SHF_ALLOC);
+		image_section(&im, ".dynstr", SHT_STRTAB, SHF_ALLOC, names[i], strlen(names[i] + 1) + 2, 0, 0);
+		assert_image(&im, i ? "0 rsp+8; 1 rsp+16; 40 rsp+8; 41 rsp+16; 60 none"
+				    : "0 rsp+8; 1 rsp+16; 3f end; 40 rsp+8; 41 rsp+16; 60 none", 0);
+	}
+}
+
 static void finds_rules(void **state)
 {
 	struct buf b = { 0 };
@@ -354,6 +376,7 @@ int main(void)
 		cmocka_unit_test(reads_wide_debug_frame),
 		cmocka_unit_test(merges_both_sections),
 		cmocka_unit_test(leaves_go_to_frame_pointers),
+		cmocka_unit_test(ends_at_the_start_of_a_context),
 		cmocka_unit_test(finds_rules),
 		cmocka_unit_test(bounds_the_number_of_rules),
 	};
