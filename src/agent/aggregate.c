@@ -13,28 +13,35 @@
 
 #include "agent/rows.h"
 
-// A bio that a cut has charged with its part so far.
+// A bio in flight that a scan has seen.
 struct carried {
 	uint64_t submit;
-	uint32_t tid, window; // the last one whose scan saw it
+	uint32_t tid;
+	uint32_t scan; // the last one that saw it
+	bool charged;  // with its part so far, by a cut
+	struct row_who who;
 	UT_hash_handle hh;
 };
 
 struct aggregate {
 	struct rows *current, *ended;
 	struct carried *carried;
-	unsigned max_rows;
+	struct aggregate_options options;
 	uint64_t rows_full;
+	unsigned fold_at; // rows beyond which process ids are folded
+	uint32_t scan;
 };
 
-#define CARRIED_KEY (offsetof(struct carried, window) - offsetof(struct carried, submit))
+#define CARRIED_KEY (offsetof(struct carried, scan) - offsetof(struct carried, submit))
 
-struct aggregate *aggregate_new(unsigned max_rows)
+struct aggregate *aggregate_new(const struct aggregate_options *options)
 {
 	struct aggregate *a = calloc(1, sizeof(*a));
 
-	if (a)
-		a->max_rows = max_rows;
+	if (!a)
+		return NULL;
+	a->options = *options;
+	a->fold_at = options->max_rows / 2;
 	return a;
 }
 
@@ -81,19 +88,17 @@ uint32_t bytes_class(uint32_t bytes)
 	return bytes ? 1u << (31 - __builtin_clz(bytes)) : 0;
 }
 
-static void key_of(struct row_key *k, const struct in_flight *e, uint16_t disk, uint64_t latency)
+static void key_of(const struct aggregate *a, struct row_key *k, const struct in_flight *e, const struct row_who *who,
+		   uint16_t disk, uint64_t latency)
 {
 	memset(k, 0, sizeof(*k));
-	k->stack = e->stack;
-	k->cgroup = e->kind & TASK_KTHREAD ? e->cgroup : 0;
-	k->tgid = e->tgid;
+	k->who = *who;
 	k->disk = disk;
 	k->op = e->op < OP_CLASSES ? e->op : OP_OTHER;
-	k->kind = e->kind;
-	k->latency = latency_class(latency);
-	k->bytes = bytes_class(e->size);
-	// Bytes behind the terminating NUL may be anything: they must not make two keys of one name.
-	memcpy(k->comm, e->comm, strnlen(e->comm, sizeof(k->comm) - 1));
+	if (a->options.latency)
+		k->latency = latency_class(latency);
+	if (a->options.bytes)
+		k->bytes = bytes_class(e->size);
 }
 
 // Adds one part of a bio to the rows of a window; first: its operation and its bytes too.
@@ -106,13 +111,12 @@ static int charge(struct aggregate *a, struct rows *rows, struct row_key *key, c
 
 	if (!rows)
 		return 0;
-	row = rows_find_or_add(rows, key, a->max_rows, &folded);
+	row = rows_find_or_add(rows, key, a->options.max_rows, &folded);
 	if (!row)
 		return -ENOMEM;
 	a->rows_full += folded;
 	row->time_ns += weight * (double)time;
 	row->samples += first;
-	row->seen = e->submit;
 	if (first) {
 		row->ops += weight;
 		row->bytes += weight * e->size;
@@ -134,7 +138,7 @@ static struct rows *rows_of(struct aggregate *a, const struct in_flight *e)
 	return a->ended && e->window == rows_get_info(a->ended)->window ? a->ended : a->current;
 }
 
-static int cpu_record(struct aggregate *a, const struct bio_rec *rec)
+static int cpu_record(struct aggregate *a, const struct bio_rec *rec, const struct row_who *who)
 {
 	struct rows *rows = rows_of(a, &rec->bio);
 	struct row_key key;
@@ -143,16 +147,16 @@ static int cpu_record(struct aggregate *a, const struct bio_rec *rec)
 
 	if (!rows)
 		return 0;
-	key_of(&key, &rec->bio, AGGREGATE_NO_DISK, 0);
+	key_of(a, &key, &rec->bio, who, AGGREGATE_NO_DISK, 0);
 	key.cpu = 1;
+	key.op = 0;
 	key.bytes = 0;
 	key.latency = 0;
-	row = rows_find_or_add(rows, &key, a->max_rows, &folded);
+	row = rows_find_or_add(rows, &key, a->options.max_rows, &folded);
 	if (!row)
 		return -ENOMEM;
 	a->rows_full += folded;
 	row->cpu += 1;
-	row->seen = rec->bio.submit;
 	return 0;
 }
 
@@ -168,7 +172,7 @@ static uint64_t part(const struct rows *rows, uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t disk)
+int aggregate_record(struct aggregate *a, const struct bio_rec *rec, const struct row_who *who, uint16_t disk)
 {
 	const struct in_flight *e = &rec->bio;
 	uint64_t end = rec->end;
@@ -178,9 +182,10 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t di
 	int err = 0;
 
 	if (rec->type == RECORD_CPU)
-		return cpu_record(a, rec);
+		return cpu_record(a, rec, who);
+	key_of(a, &key, e, who, disk, end > e->submit ? end - e->submit : 0);
 	c = find_carried(a, e);
-	carried = c;
+	carried = c && c->charged;
 	if (c) {
 		HASH_DEL(a->carried, c);
 		free(c);
@@ -196,7 +201,6 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t di
 		if (!carried && rows_of(a, e))
 			rows_lost(rows_of(a, e), disk, e->op, (double)e->weight / RECORD_WEIGHT_ONE);
 	}
-	key_of(&key, e, disk, end - e->submit);
 	in_ended = a->ended && e->window <= rows_get_info(a->ended)->window;
 	if (in_ended && !carried)
 		err = charge(a, a->ended, &key, e, part(a->ended, e->submit, end), true);
@@ -205,13 +209,14 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, uint16_t di
 	return err;
 }
 
-// A bio that the last scan no longer saw and whose record has not come was evicted, or its record lost.
-static void forget_carried(struct aggregate *a, uint32_t window)
+// A bio that the last scans no longer saw and whose record has not come was evicted, or its record lost.
+void aggregate_scan(struct aggregate *a)
 {
 	struct carried *c, *next;
 
+	a->scan++;
 	HASH_ITER(hh, a->carried, c, next) {
-		if (c->window + 1 >= window)
+		if (c->scan + 2 >= a->scan)
 			continue;
 		HASH_DEL(a->carried, c);
 		free(c);
@@ -228,11 +233,46 @@ int aggregate_cut(struct aggregate *a, uint64_t end)
 	a->ended = a->current;
 	rows_end(a->ended, end);
 	a->current = next;
-	forget_carried(a, rows_get_info(a->ended)->window);
+	aggregate_scan(a);
 	return 0;
 }
 
-int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t disk)
+const struct row_who *aggregate_known(struct aggregate *a, const struct in_flight *e)
+{
+	struct carried *c = a->carried ? find_carried(a, e) : NULL;
+
+	return c ? &c->who : NULL;
+}
+
+// The entry of a bio in flight, seen now; NULL without memory.
+static struct carried *carry(struct aggregate *a, const struct in_flight *e, const struct row_who *who)
+{
+	struct carried *c = find_carried(a, e);
+
+	if (c) {
+		c->scan = a->scan;
+		return c;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->submit = e->submit;
+	c->tid = e->tid;
+	c->scan = a->scan;
+	c->who = *who;
+	HASH_ADD(hh, a->carried, submit, CARRIED_KEY, c);
+	if (c->hh.tbl)
+		return c;
+	free(c);
+	return NULL;
+}
+
+int aggregate_remember(struct aggregate *a, const struct in_flight *e, const struct row_who *who)
+{
+	return carry(a, e, who) ? 0 : -ENOMEM;
+}
+
+int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, const struct row_who *who, uint16_t disk)
 {
 	const struct rows_info *w = rows_get_info(a->ended);
 	struct carried *c;
@@ -241,33 +281,48 @@ int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, uint16_t
 
 	if (e->window > w->window)
 		return 0;
-	c = find_carried(a, e);
-	key_of(&key, e, disk, w->end > e->submit ? w->end - e->submit : 0);
-	err = charge(a, a->ended, &key, e, part(a->ended, e->submit, w->end), !c);
-	if (c)
-		c->window = w->window;
-	if (err || c)
-		return err;
-	c = calloc(1, sizeof(*c));
+	c = carry(a, e, who);
 	if (!c)
 		return -ENOMEM;
-	c->submit = e->submit;
-	c->tid = e->tid;
-	c->window = w->window;
-	HASH_ADD(hh, a->carried, submit, CARRIED_KEY, c);
-	if (c->hh.tbl)
-		return 0;
-	free(c);
-	return -ENOMEM;
+	key_of(a, &key, e, who, disk, w->end > e->submit ? w->end - e->submit : 0);
+	err = charge(a, a->ended, &key, e, part(a->ended, e->submit, w->end), !c->charged);
+	c->charged = true;
+	return err;
 }
 
-int aggregate_in_flight_last(struct aggregate *a, const struct in_flight *e, uint16_t disk, uint64_t now)
+int aggregate_in_flight_last(struct aggregate *a, const struct in_flight *e, const struct row_who *who, uint16_t disk,
+			     uint64_t now)
 {
+	struct carried *c = find_carried(a, e);
 	struct row_key key;
 
-	key_of(&key, e, disk, now > e->submit ? now - e->submit : 0);
+	key_of(a, &key, e, who, disk, now > e->submit ? now - e->submit : 0);
 	key.in_flight = 1;
-	return charge(a, a->current, &key, e, part(a->current, e->submit, now), !find_carried(a, e));
+	return charge(a, a->current, &key, e, part(a->current, e->submit, now), !c || !c->charged);
+}
+
+void aggregate_each_who(const struct aggregate *a, aggregate_who_fn fn, void *context)
+{
+	for (const struct carried *c = a->carried; c; c = c->hh.next)
+		fn(&c->who, context);
+	if (a->current)
+		rows_each_who(a->current, fn, context);
+	if (a->ended)
+		rows_each_who(a->ended, fn, context);
+}
+
+uint64_t aggregate_fold_pids(struct aggregate *a, bool (*gone)(uint32_t tgid, void *context), void *context)
+{
+	uint64_t samples;
+	unsigned left;
+
+	if (!a->current || rows_size(a->current) < a->fold_at)
+		return 0;
+	samples = rows_fold_pids(a->current, gone, context);
+	left = rows_size(a->current);
+	// Not at each call where it does not help.
+	a->fold_at = left + left / 4 > a->options.max_rows / 2 ? left + left / 4 : a->options.max_rows / 2;
+	return samples;
 }
 
 struct rows *aggregate_take(struct aggregate *a)

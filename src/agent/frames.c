@@ -2,33 +2,41 @@
 #include "agent/frames.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/service.h"
-#include "agent/skipped_caller.h"
-#include "bpf/unwind_rec.h"
 #include "common/hash.h"
-#include "common/text.h"
 
 #define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)hash_bytes(key, len, 0))
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#define OVERHEAD 32 // of malloc and of uthash's buckets, for each element
+
+// Things by their small numbers; number 0 is nothing.
+struct ids {
+	void **at;
+	uint32_t n, cap; // numbers below n were given
+	uint32_t *spare;
+	uint32_t n_spare, cap_spare;
+};
+
 struct text {
 	UT_hash_handle hh;
+	uint32_t id;
+	bool marked;
 	char text[];
 };
 
-// A frame by what it was made from: a mapping and an offset in it, or a name.
+// By what it was made from: a mapping and an offset in it, or a name.
 struct known_frame {
 	struct {
-		const void *owner; // struct frame_mapping, the symbolizer for the kernel's, or NULL
+		const void *owner; // struct frame_mapping, the store for the kernel's, or NULL
 		uint64_t value;	   // offset; pointer of an interned name
 	} key;
 	struct frame frame;
 	UT_hash_handle hh;
+	bool marked;
 };
 
 struct known_mapping {
@@ -37,438 +45,460 @@ struct known_mapping {
 		uint64_t offset, size;
 	} key;
 	struct frame_mapping mapping;
+	struct sym_module *held;
 	UT_hash_handle hh;
+	bool marked;
 };
 
-struct known_caller {
-	struct {
-		const struct proc *proc;
-		uint64_t stack;
-	} key;
-	uint64_t caller; // return address, 0 = none was skipped
+struct known_stack {
 	UT_hash_handle hh;
+	uint32_t id;
+	bool marked;
+	struct frame_stack stack;
+	const struct frame *frames[];
 };
 
-struct resolver {
-	struct symbolizer *symbolizer;
-	struct procs *procs;
-	const struct stacks *stacks;
+struct frames {
 	struct text *texts;
 	struct known_frame *frames;
 	struct known_mapping *mappings;
-	struct known_caller *callers;
-	uint64_t missing;
+	struct known_stack *stacks;
+	struct ids text_ids, stack_ids;
+	size_t memory;
 	bool no_memory;
 };
 
-struct resolver *resolver_new(struct symbolizer *symbolizer, struct procs *procs, const struct stacks *stacks)
+static uint32_t ids_take(struct ids *ids, void *thing)
 {
-	struct resolver *r = calloc(1, sizeof(*r));
+	void **at;
 
-	if (!r)
-		return NULL;
-	r->symbolizer = symbolizer;
-	r->procs = procs;
-	r->stacks = stacks;
-	return r;
+	if (ids->n_spare) {
+		ids->at[ids->spare[--ids->n_spare]] = thing;
+		return ids->spare[ids->n_spare];
+	}
+	if (ids->n + 1 >= ids->cap) {
+		uint32_t cap = ids->cap ? ids->cap * 2 : 256;
+
+		at = realloc(ids->at, cap * sizeof(*at));
+		if (!at)
+			return 0;
+		ids->at = at;
+		ids->cap = cap;
+	}
+	ids->at[++ids->n] = thing;
+	return ids->n;
 }
 
-void resolver_free(struct resolver *r)
+// Without memory for it the number is not given again.
+static void ids_give(struct ids *ids, uint32_t id)
 {
-	struct known_frame *f, *next_frame;
-	struct known_mapping *m, *next_mapping;
-	struct known_caller *c, *next_caller;
-	struct text *t, *next_text;
+	uint32_t *spare;
 
-	if (!r)
+	ids->at[id] = NULL;
+	if (ids->n_spare == ids->cap_spare) {
+		uint32_t cap = ids->cap_spare ? ids->cap_spare * 2 : 256;
+
+		spare = realloc(ids->spare, cap * sizeof(*spare));
+		if (!spare)
+			return;
+		ids->spare = spare;
+		ids->cap_spare = cap;
+	}
+	ids->spare[ids->n_spare++] = id;
+}
+
+static void *ids_get(const struct ids *ids, uint32_t id)
+{
+	return id && id <= ids->n ? ids->at[id] : NULL;
+}
+
+static void ids_free(struct ids *ids)
+{
+	free(ids->at);
+	free(ids->spare);
+}
+
+struct frames *frames_new(void)
+{
+	return calloc(1, sizeof(struct frames));
+}
+
+size_t frames_memory(const struct frames *f)
+{
+	return f->memory;
+}
+
+bool frames_no_memory(const struct frames *f)
+{
+	return f->no_memory;
+}
+
+static size_t text_size(const struct text *t)
+{
+	return sizeof(*t) + t->hh.keylen + OVERHEAD;
+}
+
+static void text_drop(struct frames *f, struct text *t)
+{
+	f->memory -= text_size(t);
+	HASH_DEL(f->texts, t);
+	if (t->id)
+		ids_give(&f->text_ids, t->id);
+	free(t);
+}
+
+static size_t frame_size(const struct known_frame *k)
+{
+	return sizeof(*k) + k->frame.n_lines * sizeof(*k->frame.lines) + 2 * OVERHEAD;
+}
+
+static void frame_drop(struct frames *f, struct known_frame *k)
+{
+	f->memory -= frame_size(k);
+	HASH_DEL(f->frames, k);
+	free(k->frame.lines);
+	free(k);
+}
+
+static void mapping_drop(struct frames *f, struct known_mapping *m)
+{
+	f->memory -= sizeof(*m) + OVERHEAD;
+	HASH_DEL(f->mappings, m);
+	sym_module_put(m->held);
+	free(m);
+}
+
+static size_t stack_size(const struct known_stack *s)
+{
+	return sizeof(*s) + s->stack.n * sizeof(s->frames[0]) + OVERHEAD;
+}
+
+static void stack_drop(struct frames *f, struct known_stack *s)
+{
+	f->memory -= stack_size(s);
+	HASH_DEL(f->stacks, s);
+	ids_give(&f->stack_ids, s->id);
+	free(s);
+}
+
+void frames_free(struct frames *f)
+{
+	if (!f)
 		return;
-	HASH_ITER(hh, r->frames, f, next_frame) {
-		HASH_DEL(r->frames, f);
-		free(f->frame.lines);
-		free(f);
-	}
-	HASH_ITER(hh, r->mappings, m, next_mapping) {
-		HASH_DEL(r->mappings, m);
-		free(m);
-	}
-	HASH_ITER(hh, r->callers, c, next_caller) {
-		HASH_DEL(r->callers, c);
-		free(c);
-	}
-	HASH_ITER(hh, r->texts, t, next_text) {
-		HASH_DEL(r->texts, t);
-		free(t);
-	}
-	free(r);
+	while (f->stacks)
+		stack_drop(f, f->stacks);
+	while (f->frames)
+		frame_drop(f, f->frames);
+	while (f->mappings)
+		mapping_drop(f, f->mappings);
+	while (f->texts)
+		text_drop(f, f->texts);
+	ids_free(&f->text_ids);
+	ids_free(&f->stack_ids);
+	free(f);
 }
 
-uint64_t resolver_stacks_missing(const struct resolver *r)
+static struct text *intern(struct frames *f, const char *text)
 {
-	return r->missing;
-}
-
-// The one copy of a text; "" without memory.
-static const char *intern(struct resolver *r, const char *text)
-{
-	size_t len;
+	size_t len = strlen(text);
 	struct text *t;
 
-	if (!text)
-		return NULL;
-	len = strlen(text);
-	HASH_FIND(hh, r->texts, text, len, t);
+	HASH_FIND(hh, f->texts, text, len, t);
 	if (t)
-		return t->text;
-	t = malloc(sizeof(*t) + len + 1);
+		return t;
+	t = calloc(1, sizeof(*t) + len + 1);
 	if (!t)
 		goto no_memory;
 	memcpy(t->text, text, len + 1);
-	HASH_ADD_KEYPTR(hh, r->texts, t->text, len, t);
-	if (t->hh.tbl)
-		return t->text;
+	HASH_ADD_KEYPTR(hh, f->texts, t->text, len, t);
+	if (t->hh.tbl) {
+		f->memory += text_size(t);
+		return t;
+	}
 	free(t);
 no_memory:
-	r->no_memory = true;
-	return "";
+	f->no_memory = true;
+	return NULL;
 }
 
-static struct known_frame *frame_find(struct resolver *r, const void *owner, uint64_t value)
+// The one copy of a text; "" without memory.
+static const char *intern_text(struct frames *f, const char *text)
 {
-	struct known_frame key, *f;
+	struct text *t = text && *text ? intern(f, text) : NULL;
+
+	return t ? t->text : text ? "" : NULL;
+}
+
+uint32_t frames_text(struct frames *f, const char *text)
+{
+	struct text *t = *text ? intern(f, text) : NULL;
+
+	if (t && !t->id) {
+		t->id = ids_take(&f->text_ids, t);
+		f->no_memory |= !t->id;
+	}
+	return t ? t->id : 0;
+}
+
+const char *frames_text_get(const struct frames *f, uint32_t id)
+{
+	const struct text *t = ids_get(&f->text_ids, id);
+
+	return t ? t->text : "";
+}
+
+static struct known_frame *frame_find(struct frames *f, const void *owner, uint64_t value)
+{
+	struct known_frame key, *k;
 
 	memset(&key, 0, sizeof(key));
 	key.key.owner = owner;
 	key.key.value = value;
-	HASH_FIND(hh, r->frames, &key.key, sizeof(key.key), f);
-	return f;
+	HASH_FIND(hh, f->frames, &key.key, sizeof(key.key), k);
+	return k;
 }
 
-static struct known_frame *frame_add(struct resolver *r, const void *owner, uint64_t value, const struct sym_line *lines,
+static struct known_frame *frame_add(struct frames *f, const void *owner, uint64_t value, const struct sym_line *lines,
 				     unsigned n)
 {
-	struct known_frame *f = calloc(1, sizeof(*f));
+	struct known_frame *k = calloc(1, sizeof(*k));
 
-	if (!f)
+	if (!k)
 		goto no_memory;
-	f->frame.lines = calloc(n, sizeof(*lines));
-	if (!f->frame.lines)
+	k->frame.lines = calloc(n, sizeof(*lines));
+	if (!k->frame.lines)
 		goto no_memory;
-	f->frame.n_lines = n;
+	k->frame.n_lines = n;
 	for (unsigned i = 0; i < n; i++) {
-		f->frame.lines[i].name = intern(r, lines[i].name);
-		f->frame.lines[i].system_name = intern(r, lines[i].system_name);
-		f->frame.lines[i].file = intern(r, lines[i].file);
-		f->frame.lines[i].line = lines[i].line;
+		k->frame.lines[i].name = intern_text(f, lines[i].name);
+		k->frame.lines[i].system_name = intern_text(f, lines[i].system_name);
+		k->frame.lines[i].file = intern_text(f, lines[i].file);
+		k->frame.lines[i].line = lines[i].line;
 	}
-	f->key.owner = owner;
-	f->key.value = value;
-	HASH_ADD(hh, r->frames, key, sizeof(f->key), f);
-	if (f->hh.tbl)
-		return f;
-	free(f->frame.lines);
+	k->key.owner = owner;
+	k->key.value = value;
+	HASH_ADD(hh, f->frames, key, sizeof(k->key), k);
+	if (k->hh.tbl) {
+		f->memory += frame_size(k);
+		return k;
+	}
+	free(k->frame.lines);
 no_memory:
-	free(f);
-	r->no_memory = true;
+	free(k);
+	f->no_memory = true;
 	return NULL;
 }
 
-static const struct frame *synthetic(struct resolver *r, const char *name)
+static const struct frame *named(struct frames *f, const void *owner, enum frame_kind kind, const char *name)
 {
-	struct sym_line line = { .name = intern(r, name) };
-	struct known_frame *f = frame_find(r, NULL, (uint64_t)(uintptr_t)line.name);
+	struct sym_line line = { .name = intern_text(f, name) };
+	struct known_frame *k = frame_find(f, owner, (uint64_t)(uintptr_t)line.name);
 
-	if (!f)
-		f = frame_add(r, NULL, (uint64_t)(uintptr_t)line.name, &line, 1);
-	return f ? &f->frame : NULL;
+	if (k)
+		return &k->frame;
+	k = frame_add(f, owner, (uint64_t)(uintptr_t)line.name, &line, 1);
+	if (!k)
+		return NULL;
+	k->frame.kind = kind;
+	return &k->frame;
 }
 
-// Kernel frames carry no addresses: they would give the kernel's random base away and are of use to nobody.
-static const struct frame *kernel_frame(struct resolver *r, uint64_t address)
+const struct frame *frames_synthetic(struct frames *f, const char *name)
 {
-	struct sym_line line = { .name = NULL };
-	struct known_frame *f;
-	const char *module;
-	uint64_t start;
-
-	line.name = intern(r, symbolizer_kernel(r->symbolizer, address, &module, &start));
-	if (!line.name || !*line.name)
-		line.name = intern(r, "[kernel]");
-	f = frame_find(r, r->symbolizer, (uint64_t)(uintptr_t)line.name);
-	if (!f) {
-		f = frame_add(r, r->symbolizer, (uint64_t)(uintptr_t)line.name, &line, 1);
-		if (f)
-			f->frame.kind = FRAME_KERNEL;
-	}
-	return f ? &f->frame : NULL;
+	return named(f, NULL, FRAME_SYNTHETIC, name);
 }
 
-static const struct frame_mapping *mapping_of(struct resolver *r, const struct proc_map *map)
+const struct frame *frames_kernel(struct frames *f, const char *name)
+{
+	return named(f, f, FRAME_KERNEL, name);
+}
+
+const struct frame_mapping *frames_mapping(struct frames *f, struct sym_module *module, uint64_t offset, uint64_t size,
+					   uint64_t start, const char *path)
 {
 	struct known_mapping key, *m;
-	struct frame_mapping *f;
 
 	memset(&key, 0, sizeof(key));
-	key.key.module = map->module;
-	key.key.offset = map->offset;
-	key.key.size = map->limit - map->start;
-	HASH_FIND(hh, r->mappings, &key.key, sizeof(key.key), m);
+	key.key.module = module;
+	key.key.offset = offset;
+	key.key.size = size;
+	HASH_FIND(hh, f->mappings, &key.key, sizeof(key.key), m);
 	if (m)
 		return &m->mapping;
 	m = calloc(1, sizeof(*m));
-	if (!m) {
-		r->no_memory = true;
-		return NULL;
-	}
+	if (!m)
+		goto no_memory;
 	m->key = key.key;
-	f = &m->mapping;
-	f->start = map->start;
-	f->limit = map->limit;
-	f->offset = map->offset;
-	f->file = intern(r, map->path);
-	f->build_id = intern(r, sym_module_build_id(map->module));
-	sym_module_has(map->module, &f->has_filenames, &f->has_line_numbers, &f->has_inline_frames);
-	HASH_ADD(hh, r->mappings, key, sizeof(m->key), m);
-	if (!m->hh.tbl) {
-		free(m);
-		r->no_memory = true;
-		return NULL;
-	}
-	return f;
-}
-
-// Mappings of one file in several processes differ in where they lie: the first one's addresses stand for all, so that
-// equal code is one location, and is looked up once however many processes run it.
-static const struct frame *user_frame(struct resolver *r, struct proc *proc, uint64_t address, uint64_t time)
-{
-	struct sym_line lines[SYM_LINES_MAX];
-	const struct frame_mapping *mapping;
-	struct known_frame *f;
-	struct proc_map map;
-	unsigned n;
-
-	if (!proc || !proc_find_map(r->procs, proc, address, time, &map))
-		return synthetic(r, "[unknown]");
-	if (!map.module)
-		return synthetic(r, "[jit]");
-	mapping = mapping_of(r, &map);
-	if (!mapping)
-		return NULL;
-	f = frame_find(r, mapping, address - map.start);
-	if (f)
-		return &f->frame;
-	n = sym_module_lookup(map.module, address - map.start + map.offset, lines);
-	f = frame_add(r, mapping, address - map.start, lines, n);
-	if (!f)
-		return NULL;
-	f->frame.kind = FRAME_USER;
-	f->frame.mapping = mapping;
-	f->frame.address = mapping->start + (address - map.start);
-	return &f->frame;
-}
-
-static struct proc *proc_of(struct resolver *r, const struct row *row)
-{
-	return row->key.not_sampled || row->key.kind & TASK_KTHREAD ? NULL :
-								      procs_find(r->procs, (pid_t)row->key.tgid, row->seen);
-}
-
-const char *resolver_process(struct resolver *r, const struct row *row)
-{
-	char name[64];
-	struct proc *proc;
-
-	if (row->key.not_sampled)
-		return intern(r, "[not sampled]");
-	if (row->key.kind & TASK_KTHREAD) {
-		kernel_thread_kind(row->key.comm, name, sizeof(name));
-		return intern(r, name);
-	}
-	proc = proc_of(r, row);
-	if (proc && *proc_name(proc))
-		return intern(r, proc_name(proc));
-	text_sanitize(name, sizeof(name), row->key.comm, sizeof(row->key.comm));
-	return intern(r, *name ? name : "[unknown process]");
-}
-
-const char *resolver_service(struct resolver *r, const struct row *row)
-{
-	struct proc *proc;
-
-	if (row->key.not_sampled)
-		return "[not sampled]";
-	if (row->key.kind & TASK_KTHREAD)
-		return "kernel";
-	proc = proc_of(r, row);
-	return proc && *proc_service(proc) ? intern(r, proc_service(proc)) : resolver_process(r, row);
-}
-
-struct list {
-	const struct frame **out;
-	unsigned n;
-};
-
-static void push(struct list *l, const struct frame *f)
-{
-	if (f && l->n < FRAMES_MAX)
-		l->out[l->n++] = f;
-}
-
-// Looked up once for each stack of a process: it costs several look-ups of symbols.
-static uint64_t caller_of(struct resolver *r, struct proc *proc, uint64_t hash, const struct stack_frames *s, uint64_t time)
-{
-	struct known_caller key, *c;
-	uint64_t caller;
-
-	memset(&key, 0, sizeof(key));
-	key.key.proc = proc;
-	key.key.stack = hash;
-	HASH_FIND(hh, r->callers, &key.key, sizeof(key.key), c);
-	if (c)
-		return c->caller;
-	c = calloc(1, sizeof(*c));
-	if (!c) {
-		r->no_memory = true;
-		return 0;
-	}
-	c->key = key.key;
-	c->caller = skipped_caller(r->procs, proc, s, time);
-	caller = c->caller;
-	HASH_ADD(hh, r->callers, key, sizeof(c->key), c);
-	if (!c->hh.tbl) {
-		free(c);
-		r->no_memory = true;
-	}
-	return caller;
-}
-
-// Programs and trampolines of the tracing itself stand above the function that was traced.
-static bool tracing_frame(const char *name)
-{
-	static const char *const prefixes[] = { "bpf_", "__bpf_", "__traceiter_", "trace_", "ftrace_", "kprobe_", "arch_rethook", "stack_take" };
-
-	for (unsigned i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
-static void push_kernel(struct resolver *r, struct list *l, const struct stack_frames *s)
-{
-	unsigned leaf = 0;
-
-	for (; leaf < s->n_kernel; leaf++) {
-		const struct frame *f = kernel_frame(r, s->kernel[leaf] - (leaf ? 1 : 0));
-
-		if (!f || !tracing_frame(f->lines[0].name))
-			break;
-	}
-	for (unsigned i = s->n_kernel; i > leaf; i--)
-		push(l, kernel_frame(r, s->kernel[i - 1] - (i > 1 ? 1 : 0)));
-}
-
-// Why a kernel thread does this I/O, where its stack tells.
-static const char *kernel_reason(struct resolver *r, const struct stack_frames *s)
-{
-	static const struct {
-		const char *function, *reason;
-	} reasons[] = {
-		{ "wb_workfn", "[writeback]" },
-		{ "wb_do_writeback", "[writeback]" },
-		{ "blk_throtl_dispatch_work_fn", "[throttled]" },
-		{ "loop_process_work", "[second level: loop device's file]" },
-	};
-
-	for (unsigned i = 0; i < s->n_kernel; i++) {
-		const struct frame *f = kernel_frame(r, s->kernel[i] - 1);
-
-		for (unsigned k = 0; f && k < sizeof(reasons) / sizeof(*reasons); k++)
-			if (!strcmp(f->lines[0].name, reasons[k].function))
-				return reasons[k].reason;
-	}
+	m->mapping.start = start;
+	m->mapping.limit = start + size;
+	m->mapping.offset = offset;
+	m->mapping.file = intern_text(f, path);
+	m->mapping.build_id = intern_text(f, sym_module_build_id(module));
+	HASH_ADD(hh, f->mappings, key, sizeof(m->key), m);
+	if (!m->hh.tbl)
+		goto no_memory;
+	m->held = sym_module_hold(module);
+	f->memory += sizeof(*m) + OVERHEAD;
+	return &m->mapping;
+no_memory:
+	free(m);
+	f->no_memory = true;
 	return NULL;
 }
 
-// Where a walk by tables ended too early, and why.
-static const char *broken_frame(enum unwind_break why)
+const struct frame *frames_user(struct frames *f, const struct frame_mapping *mapping, uint64_t offset)
 {
-	static const char *const names[UNWIND_BREAKS] = {
-		[UNWIND_NO_MAPPING] = "[broken stack: unknown code]",
-		[UNWIND_BREAK_NO_TABLE] = "[broken stack: no unwind table]",
-		[UNWIND_NO_RULE] = "[broken stack: no unwind rule]",
-		[UNWIND_UNREADABLE] = "[broken stack: unreadable]",
-		[UNWIND_BAD_RETURN] = "[broken stack: bad return address]",
-		[UNWIND_NOT_GROWING] = "[broken stack: not growing]",
-		[UNWIND_LOST_REGISTER] = "[broken stack: frame pointer lost]",
-	};
+	struct known_frame *k = frame_find(f, mapping, offset);
 
-	return why < UNWIND_BREAKS ? names[why] : NULL;
+	return k ? &k->frame : NULL;
 }
 
-static void push_user(struct resolver *r, struct list *l, const struct row *row, const struct stack_frames *s,
-		      bool *ret_recovered)
+static struct known_mapping *mapping_of(const struct frame_mapping *mapping)
 {
-	struct proc *proc = proc_of(r, row);
-	uint64_t time = row->seen, caller = caller_of(r, proc, row->key.stack, s, time);
-
-	if (s->flags & STACK_TRUNCATED_USER)
-		push(l, synthetic(r, "[truncated]"));
-	else if (broken_frame(s->broken))
-		push(l, synthetic(r, broken_frame(s->broken)));
-	else if (s->flags & STACK_PENDING)
-		push(l, synthetic(r, "[unwind tables not ready]"));
-	for (unsigned i = s->n_user; i > 1; i--)
-		push(l, user_frame(r, proc, s->user[i - 1] - 1, time));
-	if (caller) {
-		push(l, user_frame(r, proc, caller - 1, time));
-		*ret_recovered = true;
-	}
-	push(l, user_frame(r, proc, s->user[0], time));
+	return (struct known_mapping *)((char *)(uintptr_t)mapping - offsetof(struct known_mapping, mapping));
 }
 
-static void push_stack(struct resolver *r, struct list *l, const struct row *row, bool *ret_recovered)
+const struct frame *frames_user_add(struct frames *f, const struct frame_mapping *mapping, uint64_t offset,
+				    const struct sym_line *lines, unsigned n)
 {
-	struct stack_frames s;
-	const char *reason;
+	struct known_frame *k = frame_add(f, mapping, offset, lines, n);
+	struct known_mapping *m = mapping_of(mapping);
 
-	if (row->key.not_sampled)
-		return;
-	if (row->key.kind & TASK_IO_WORKER)
-		push(l, synthetic(r, strncmp(row->key.comm, "iou-sqp", 7) ? "[io_uring worker]" : "[io_uring sqpoll]"));
-	if (!row->key.stack) { // folded: counted where it was
-		push(l, synthetic(r, "[too many stacks]"));
-		return;
-	}
-	if (!stacks_find(r->stacks, row->key.stack, &s)) {
-		if (!(row->key.kind & TASK_IO_WORKER)) {
-			r->missing += row->samples;
-			push(l, synthetic(r, "[stack lost]"));
-		}
-		return;
-	}
-	if (row->key.kind & TASK_KTHREAD) {
-		reason = kernel_reason(r, &s);
-		if (reason)
-			push(l, synthetic(r, reason));
-	} else if (!(row->key.kind & TASK_IO_WORKER)) {
-		if (s.n_user)
-			push_user(r, l, row, &s, ret_recovered);
-		else
-			push(l, synthetic(r, "[no user stack]"));
-	}
-	push_kernel(r, l, &s);
+	if (!k)
+		return NULL;
+	// What a file has is known once something was looked up in it.
+	sym_module_has(m->held, &m->mapping.has_filenames, &m->mapping.has_line_numbers, &m->mapping.has_inline_frames);
+	k->frame.kind = FRAME_USER;
+	k->frame.mapping = mapping;
+	k->frame.address = mapping->start + offset;
+	return &k->frame;
 }
 
-int resolver_row(struct resolver *r, const struct row *row, const char *const *extra, unsigned n_extra,
-		 const struct frame *out[FRAMES_MAX], bool *ret_recovered)
+static struct known_stack *stack_find(struct frames *f, const struct frame *const *frames, unsigned n)
 {
-	struct list l = { .out = out };
+	struct known_stack *s;
 
-	*ret_recovered = false;
-	push(&l, synthetic(r, resolver_process(r, row)));
-	for (unsigned i = 0; i < n_extra; i++)
-		push(&l, synthetic(r, extra[i]));
-	push_stack(r, &l, row, ret_recovered);
-	if (row->key.in_flight)
-		push(&l, synthetic(r, "[in flight]"));
-	return r->no_memory ? -ENOMEM : (int)l.n;
+	HASH_FIND(hh, f->stacks, frames, n * sizeof(*frames), s);
+	return s;
+}
+
+uint32_t frames_stack(struct frames *f, const struct frame *const *frames, unsigned n, bool recovered)
+{
+	struct known_stack *s = stack_find(f, frames, n);
+
+	if (s)
+		return s->id;
+	s = calloc(1, sizeof(*s) + n * sizeof(*frames));
+	if (!s)
+		goto no_memory;
+	if (n)
+		memcpy(s->frames, frames, n * sizeof(*frames));
+	s->stack = (struct frame_stack){ .n = n, .recovered = recovered, .frames = s->frames };
+	s->id = ids_take(&f->stack_ids, s);
+	if (!s->id)
+		goto no_memory;
+	HASH_ADD_KEYPTR(hh, f->stacks, s->frames, n * sizeof(*frames), s);
+	if (!s->hh.tbl) {
+		ids_give(&f->stack_ids, s->id);
+		goto no_memory;
+	}
+	f->memory += stack_size(s);
+	return s->id;
+no_memory:
+	free(s);
+	f->no_memory = true;
+	return 0;
+}
+
+const struct frame_stack *frames_stack_get(const struct frames *f, uint32_t id)
+{
+	const struct known_stack *s = ids_get(&f->stack_ids, id);
+
+	return s ? &s->stack : NULL;
+}
+
+void frames_sweep_begin(struct frames *f)
+{
+	for (struct text *t = f->texts; t; t = t->hh.next)
+		t->marked = false;
+	for (struct known_frame *k = f->frames; k; k = k->hh.next)
+		k->marked = false;
+	for (struct known_mapping *m = f->mappings; m; m = m->hh.next)
+		m->marked = false;
+	for (struct known_stack *s = f->stacks; s; s = s->hh.next)
+		s->marked = false;
+}
+
+static void mark_pointer(const char *text)
+{
+	// Without memory a text is a constant that is nobody's.
+	if (text && *text)
+		((struct text *)((char *)(uintptr_t)text - offsetof(struct text, text)))->marked = true;
+}
+
+static void mark_mapping(const struct frame_mapping *mapping)
+{
+	struct known_mapping *m = mapping_of(mapping);
+
+	if (m->marked)
+		return;
+	m->marked = true;
+	mark_pointer(mapping->file);
+	mark_pointer(mapping->build_id);
+}
+
+static void mark_frame(const struct frame *frame)
+{
+	struct known_frame *k = (struct known_frame *)((char *)(uintptr_t)frame - offsetof(struct known_frame, frame));
+
+	if (k->marked)
+		return;
+	k->marked = true;
+	for (unsigned i = 0; i < frame->n_lines; i++) {
+		mark_pointer(frame->lines[i].name);
+		mark_pointer(frame->lines[i].system_name);
+		mark_pointer(frame->lines[i].file);
+	}
+	if (frame->mapping)
+		mark_mapping(frame->mapping);
+}
+
+void frames_mark_stack(struct frames *f, uint32_t id)
+{
+	struct known_stack *s = ids_get(&f->stack_ids, id);
+
+	if (!s || s->marked)
+		return;
+	s->marked = true;
+	for (unsigned i = 0; i < s->stack.n; i++)
+		mark_frame(s->frames[i]);
+}
+
+void frames_mark_text(struct frames *f, uint32_t id)
+{
+	struct text *t = ids_get(&f->text_ids, id);
+
+	if (t)
+		t->marked = true;
+}
+
+void frames_sweep_end(struct frames *f)
+{
+	struct known_mapping *m, *next_mapping;
+	struct known_frame *k, *next_frame;
+	struct known_stack *s, *next_stack;
+	struct text *t, *next_text;
+
+	HASH_ITER(hh, f->stacks, s, next_stack)
+		if (!s->marked)
+			stack_drop(f, s);
+	HASH_ITER(hh, f->frames, k, next_frame)
+		if (!k->marked)
+			frame_drop(f, k);
+	HASH_ITER(hh, f->mappings, m, next_mapping)
+		if (!m->marked)
+			mapping_drop(f, m);
+	HASH_ITER(hh, f->texts, t, next_text)
+		if (!t->marked)
+			text_drop(f, t);
 }

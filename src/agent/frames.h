@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames of sampled stacks: raw stacks by hash as the kernel side sends them, and their names.
+// Named frames and stacks of them, each kept once: equal code of many processes is one frame, equal stacks are one
+// stack, known by a small number. Nothing is counted: what is still used is marked from time to time, the rest goes.
 #ifndef BLKPROF_AGENT_FRAMES_H
 #define BLKPROF_AGENT_FRAMES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "agent/aggregate.h"
-#include "agent/procs.h"
 #include "bpf/record_rec.h"
 #include "symbolize/symbolize.h"
 
-struct stacks; // hash to frames
-
-struct stacks *stacks_new(unsigned max);
-void stacks_free(struct stacks *s);
-// Validates and keeps a stack record of `size` bytes. -EINVAL when it is malformed, -ENOSPC beyond max.
-int stacks_add(struct stacks *s, const void *record, size_t size);
-struct stack_frames {
-	const uint64_t *callers, *user, *kernel; // leaf first
-	unsigned n_callers, n_user, n_kernel;
-	uint8_t flags; // enum stack_flag
-	uint8_t broken; // enum unwind_break
-};
-bool stacks_find(const struct stacks *s, uint64_t hash, struct stack_frames *ret);
-
 enum frame_kind {
-	FRAME_SYNTHETIC, // a process, "[in flight]": only a name
+	FRAME_SYNTHETIC, // "[in flight]", generated code: only a name
 	FRAME_USER,
 	FRAME_KERNEL,
 };
@@ -47,18 +33,42 @@ struct frame {
 
 #define FRAMES_MAX (2 * RECORD_FRAMES + 16)
 
-// Names frames; remembers each, so that a frame is a pointer that may be compared. Everything lives until resolver_free.
-struct resolver;
+struct frame_stack {
+	unsigned n;
+	bool recovered;		     // the caller of libc's wrapper was recovered from the stack's top
+	const struct frame **frames; // outermost first, without the process
+};
 
-struct resolver *resolver_new(struct symbolizer *symbolizer, struct procs *procs, const struct stacks *stacks);
-void resolver_free(struct resolver *r);
-// The frames of a row, root (the process) first, `extra` frames below the root; at most FRAMES_MAX. Returns how many;
-// negative without memory. ret_recovered: the caller of libc's wrapper was recovered from the stack's top.
-int resolver_row(struct resolver *r, const struct row *row, const char *const *extra, unsigned n_extra,
-		 const struct frame *out[FRAMES_MAX], bool *ret_recovered);
-// The name of the row's process as its root frame shows it, and its service.
-const char *resolver_process(struct resolver *r, const struct row *row);
-const char *resolver_service(struct resolver *r, const struct row *row);
-uint64_t resolver_stacks_missing(const struct resolver *r); // rows whose stack record was lost, in samples
+struct frames;
+
+struct frames *frames_new(void);
+void frames_free(struct frames *f);
+size_t frames_memory(const struct frames *f); // bytes in use
+bool frames_no_memory(const struct frames *f); // something could not be kept, ever
+
+// Texts by number; 0 without memory, and for "".
+uint32_t frames_text(struct frames *f, const char *text);
+const char *frames_text_get(const struct frames *f, uint32_t id); // "" for 0
+
+// Each NULL without memory. A frame is a pointer that may be compared.
+const struct frame *frames_synthetic(struct frames *f, const char *name);
+const struct frame *frames_kernel(struct frames *f, const char *name);
+// The mapping of a module; keeps a hold on the module.
+const struct frame_mapping *frames_mapping(struct frames *f, struct sym_module *module, uint64_t offset, uint64_t size,
+					   uint64_t start, const char *path);
+// The frame at an offset in a mapping, NULL when it is not known yet; then it is added.
+const struct frame *frames_user(struct frames *f, const struct frame_mapping *mapping, uint64_t offset);
+const struct frame *frames_user_add(struct frames *f, const struct frame_mapping *mapping, uint64_t offset,
+				    const struct sym_line *lines, unsigned n);
+
+// The number of a stack, from 1; 0 without memory.
+uint32_t frames_stack(struct frames *f, const struct frame *const *frames, unsigned n, bool recovered);
+const struct frame_stack *frames_stack_get(const struct frames *f, uint32_t id); // NULL for 0
+
+// Drops what is not marked between begin and end, with what only that used. Numbers of what goes are given again.
+void frames_sweep_begin(struct frames *f);
+void frames_mark_stack(struct frames *f, uint32_t id);
+void frames_mark_text(struct frames *f, uint32_t id);
+void frames_sweep_end(struct frames *f);
 
 #endif

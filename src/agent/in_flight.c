@@ -93,7 +93,7 @@ bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_fligh
 	if (!take_out(r, address, e))
 		return true;
 	r->unseen += !e->last;
-	err = aggregate_record(r->aggregate, &rec, kernel_maps_disk(r, e->slot));
+	err = intake_take(r, &rec, kernel_maps_disk(r, e->slot));
 	if (err)
 		r->record_error = err;
 	return true;
@@ -104,6 +104,19 @@ struct sweep {
 	uint32_t *live; // entries by counter
 	uint64_t now;
 };
+
+// Who it is of is settled now if its process has ended: nobody will know it later.
+static int remember(struct recorder *r, const struct in_flight *e)
+{
+	struct row_who who;
+	int err;
+
+	resolver_touch(r->resolver, e);
+	if (!aggregate_known(r->aggregate, e) && (e->kind & TASK_KTHREAD || procs_is_alive(r->procs, (pid_t)e->tgid)))
+		return 0;
+	err = intake_who(r, e, &who);
+	return err ? err : aggregate_remember(r->aggregate, e, &who);
+}
 
 // Entries older than an hour never complete.
 static int sweep_entry(struct recorder *r, uint64_t address, const struct in_flight *e, void *context)
@@ -119,7 +132,7 @@ static int sweep_entry(struct recorder *r, uint64_t address, const struct in_fli
 		return 0;
 	}
 	s->live[filter_index(address)]++;
-	return 0;
+	return remember(r, e);
 }
 
 // Evictions of the LRU map are silent: their addresses stay counted as if they were in it. A counter that neither rose nor

@@ -218,6 +218,5 @@ void recorder_get_totals(struct recorder *r, struct recorder_totals *ret)
 	ret->filtered_ops = r->kernel.filtered_ops;
 	ret->samples = r->kernel.samples;
 	ret->duration_ns = (r->stop ? r->stop : clock_monotonic()) - r->start;
-	for (unsigned i = 0; r->rows && i < rows_count(r->rows); i++)
-		ret->time_ns += rows_get(r->rows, i)->time_ns;
+	ret->time_ns = r->last ? window_get_info(r->last)->time_ns : 0;
 }

@@ -25,6 +25,7 @@ static const struct {
 	[LOSS_PROC_EVENTS] = { "process_events", "process events lost; some frames may have no name" },
 	[LOSS_PROC_EVICTED] = { "processes_evicted", "processes forgotten for the memory budget" },
 	[LOSS_FILES_MISSING] = { "files_missing", "mapped files that could not be opened for their symbols" },
+	[LOSS_PIDS_FOLDED] = { "pids_folded", "samples of ended processes that lost their pid label: there were too many processes" },
 	[LOSS_ROWS_FULL] = { "rows_full", "samples folded into their process under [too many stacks]: there were too many different ones" },
 	[LOSS_BROKEN_NO_MAPPING] = { "broken_no_mapping", "stacks cut where they leave all known code" },
 	[LOSS_BROKEN_NO_TABLE] = { "broken_no_table", "stacks cut in code without unwind information and frame pointers" },
@@ -62,7 +63,9 @@ void recorder_sum_losses(struct recorder *r)
 	r->losses[LOSS_TABLES_PENDING] = r->kernel.tables_pending;
 	r->losses[LOSS_UNSEEN] += r->unseen;
 	r->losses[LOSS_RECURSION] = probes_recursion_misses(r->probes);
-	r->losses[LOSS_ROWS_FULL] = aggregate_rows_full(r->aggregate);
+	r->losses[LOSS_STACK_MISSING] = resolver_stacks_missing(r->resolver);
+	r->losses[LOSS_ROWS_FULL] = aggregate_rows_full(r->aggregate) + resolver_stacks_refused(r->resolver);
+	r->losses[LOSS_PIDS_FOLDED] = r->pids_folded;
 	procs_stats(r->procs, &ps);
 	r->losses[LOSS_PROC_EVENTS] = ps.lost_events;
 	r->losses[LOSS_PROC_EVICTED] = ps.evicted;

@@ -209,3 +209,26 @@ bool proc_find_map(struct procs *ps, struct proc *p, uint64_t address, uint64_t 
 	};
 	return true;
 }
+
+void procs_open(struct procs *ps, struct proc *p, uint64_t address, uint64_t time_ns, const struct proc_map *map)
+{
+	struct proc_mapping *m;
+
+	if (!map->module || !sym_module_is_closed(map->module))
+		return;
+	m = proctable_lookup(p, address, time_ns);
+	if (m && m->module && m->module->module == map->module)
+		procs_files_reopen(ps->files, ps->table, p, m);
+}
+
+uint64_t proc_space(const struct proc *p)
+{
+	return p && p->mappings ? p->mappings->serial : 0;
+}
+
+bool procs_is_alive(struct procs *ps, pid_t pid)
+{
+	const struct proc *p = proctable_newest(ps->table, pid);
+
+	return p && p->end_ns == UINT64_MAX;
+}

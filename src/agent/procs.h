@@ -61,5 +61,10 @@ const char *proc_service(const struct proc *p);	// container or unit or process 
 uint64_t proc_cgroup(const struct proc *p);	// id of its cgroup (unified, or the v1 memory controller's), 0 = unknown
 // The executable mapping that held the address at time_ns; false when there is none. Opens its module.
 bool proc_find_map(struct procs *ps, struct proc *p, uint64_t address, uint64_t time_ns, struct proc_map *ret);
+// Makes sure that the module's file is open, if it can be: before a look-up in it. Cheap when it is.
+void procs_open(struct procs *ps, struct proc *p, uint64_t address, uint64_t time_ns, const struct proc_map *map);
+// What lies where in the process: equal numbers, equal mappings, in whichever process; 0 when nothing is known.
+uint64_t proc_space(const struct proc *p);
+bool procs_is_alive(struct procs *ps, pid_t pid); // as far as events tell
 
 #endif

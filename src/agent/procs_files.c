@@ -337,21 +337,30 @@ static bool is_generated(int fd, const struct statx *st)
 	return pread(fd, magic, sizeof(magic), 0) != sizeof(magic) || memcmp(magic, "\177ELF", 4);
 }
 
-// 0 with *ret, a hold (NULL for generated code), or why it is not opened.
-static int open_module(struct procs_files *f, const struct found *found, const struct proc_text *file,
-		       struct sym_module **ret)
+// A descriptor to read from, or why there is none.
+static int open_found(struct procs_files *f, const struct found *found, const struct proc_text *file)
 {
 	enum mount_kind kind = kind_of(f, found);
-	char path[64], root[64];
-	bool ours;
+	char path[64];
 	int fd;
 
 	if (kind == MOUNT_REMOTE || (kind == MOUNT_UNKNOWN && !in_kernel_memory(file)))
 		return -EREMOTE;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", found->fd);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+// 0 with *ret, a hold (NULL for generated code), or why it is not opened.
+static int open_module(struct procs_files *f, const struct found *found, const struct proc_text *file,
+		       struct sym_module **ret)
+{
+	int fd = open_found(f, found, file);
+	char root[64];
+	bool ours;
+
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret = NULL;
 	if (!is_generated(fd, &found->st)) {
 		// The way through a process ends with it: it is taken only where there is no other.
@@ -496,6 +505,23 @@ static struct proc_module *file_module(struct procs_files *f, struct proctable *
 	if (module)
 		return module;
 	return missing_module(f, proc_text_string(m->file), proc_text_dev(m->file), proc_text_inode(m->file));
+}
+
+void procs_files_reopen(struct procs_files *f, struct proctable *t, struct proc *p, const struct proc_mapping *m)
+{
+	struct found found = { .fd = -1 };
+	int err = p->end_ns == UINT64_MAX ? find_mapped(f, p, m, &found) : -ENOENT, fd;
+
+	if (err)
+		err = find_by_path(f, t, p, m->file, &found);
+	if (err)
+		return;
+	fd = open_found(f, &found, m->file);
+	close(found.fd);
+	if (fd < 0)
+		return;
+	sym_module_reopen(m->module->module, fd);
+	close(fd);
 }
 
 void procs_files_resolve(struct procs_files *f, struct proctable *t, struct proc *p)

@@ -21,6 +21,8 @@ struct procs_files *procs_files_new(struct symbolizer *symbolizer);
 void procs_files_free(struct procs_files *f);
 // Opens what p has mapped and was not tried yet.
 void procs_files_resolve(struct procs_files *f, struct proctable *t, struct proc *p);
+// Opens again a file whose module has closed it.
+void procs_files_reopen(struct procs_files *f, struct proctable *t, struct proc *p, const struct proc_mapping *m);
 uint64_t procs_files_missing(const struct procs_files *f);
 // Gives back modules that no mapping refers to any more.
 void procs_files_sweep(struct procs_files *f);

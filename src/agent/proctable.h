@@ -61,7 +61,7 @@ struct proc_mappings {
 	unsigned users, count, capacity;
 	unsigned unresolved; // entries not resolved yet
 	unsigned compacted;  // count after the last compaction
-	uint64_t serial;     // another after each change; no two in a table are equal
+	uint64_t serial;     // another after each change of what lies where
 	struct proc_mapping entries[];
 };
 

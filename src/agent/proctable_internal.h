@@ -27,7 +27,7 @@ struct pid_slot {
 struct proctable {
 	size_t budget, used;
 	uint64_t lives, evicted, refused_mappings;
-	uint64_t serial; // of the last change to mappings
+	uint64_t serial; // of the last change of mappings
 	struct pid_slot *slots;
 	struct proc_text *texts;
 	struct proc *first_ended, *last_ended;

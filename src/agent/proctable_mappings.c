@@ -52,6 +52,7 @@ static struct proc_mappings *mappings_copy(struct proctable *t, const struct pro
 		return NULL;
 	m->users = 1;
 	m->capacity = capacity;
+	m->serial = ++t->serial;
 	if (!from)
 		return m;
 	m->count = from->count;

@@ -15,11 +15,14 @@
 #include "pprof/builder.h"
 
 struct output {
+	const struct window *w;
 	struct recorder *r;
 	struct pprof_builder *b;
-	struct resolver *resolver;
+	uint32_t service; // whose rows are shown, 0 = all
 	uint32_t kernel_mapping;
 	double period_ns; // of a CPU sample
+	uint64_t recovered, resolved;  // samples whose skipped caller was recovered, of all
+	uint64_t ops[AGGREGATE_DISKS][OP_CLASSES], bytes[AGGREGATE_DISKS][OP_CLASSES]; // of the rows shown
 };
 
 static uint32_t mapping_id(struct output *o, const struct frame *f)
@@ -61,24 +64,24 @@ static uint32_t location_id(struct output *o, const struct frame *f)
 #define LABELS_MAX 8
 
 // Always in this order; which there are depends only on --labels.
-static unsigned make_labels(struct output *o, const struct row *row, char comm[64], struct pprof_label_info l[LABELS_MAX])
+static unsigned make_labels(struct output *o, const struct row *row, struct pprof_label_info l[LABELS_MAX])
 {
 	enum label_set set = o->r->options.labels;
+	const char *comm = resolver_comm(o->r->resolver, &row->key);
 	bool io = !row->key.cpu;
 	unsigned n = 0;
 
 	if (set == LABELS_NONE)
 		return 0;
-	thread_stem(row->key.comm, comm, 64);
-	if (set == LABELS_ALL && *comm)
+	if ((set == LABELS_ALL || set == LABELS_FEW_COMM) && *comm)
 		l[n++] = (struct pprof_label_info){ .key = "comm", .text = comm };
 	if (io)
 		l[n++] = (struct pprof_label_info){ .key = "device", .text = o->r->disks[row->key.disk] };
 	if (io)
 		l[n++] = (struct pprof_label_info){ .key = "op", .text = filter_op_name(row->key.op) };
-	l[n++] = (struct pprof_label_info){ .key = "service", .text = resolver_service(o->resolver, row) };
-	if (set == LABELS_ALL && row->key.tgid)
-		l[n++] = (struct pprof_label_info){ .key = "pid", .number = row->key.tgid };
+	l[n++] = (struct pprof_label_info){ .key = "service", .text = resolver_service(o->r->resolver, &row->key) };
+	if (set == LABELS_ALL && row->key.who.tgid)
+		l[n++] = (struct pprof_label_info){ .key = "pid", .number = row->key.who.tgid };
 	if (io && !row->key.not_sampled) {
 		if (set == LABELS_ALL)
 			l[n++] = (struct pprof_label_info){ .key = "bytes", .number = row->key.bytes, .unit = "bytes" };
@@ -93,7 +96,6 @@ static unsigned make_labels(struct output *o, const struct row *row, char comm[6
 static unsigned root_frames(struct output *o, const struct row *row, char text[ROOTS_MAX][80], const char *out[ROOTS_MAX])
 {
 	const char *at = o->r->options.root;
-	char comm[64];
 	unsigned n = 0;
 
 	while (at && *at && n < ROOTS_MAX) {
@@ -105,15 +107,13 @@ static unsigned root_frames(struct output *o, const struct row *row, char text[R
 		else if (len == 2 && !strncmp(at, "op", len))
 			value = row->key.cpu ? "[cpu]" : filter_op_name(row->key.op);
 		else if (len == 7 && !strncmp(at, "service", len))
-			value = resolver_service(o->resolver, row);
-		else if (len == 4 && !strncmp(at, "comm", len)) {
-			thread_stem(row->key.comm, comm, sizeof(comm));
-			value = comm;
-		}
+			value = resolver_service(o->r->resolver, &row->key);
+		else if (len == 4 && !strncmp(at, "comm", len))
+			value = resolver_comm(o->r->resolver, &row->key);
 		if (value)
 			snprintf(text[n], sizeof(text[n]), "%s", value);
 		else if (len == 3 && !strncmp(at, "pid", len))
-			snprintf(text[n], sizeof(text[n]), "pid %u", row->key.tgid);
+			snprintf(text[n], sizeof(text[n]), "pid %u", row->key.who.tgid);
 		else if (len == 7 && !strncmp(at, "latency", len))
 			text_time(text[n], sizeof(text[n]), (double)row->key.latency);
 		else if (len == 5 && !strncmp(at, "bytes", len))
@@ -133,128 +133,170 @@ static int64_t whole(double value)
 	return value < 9.2e18 ? llround(value) : INT64_MAX;
 }
 
+static void values_of(const struct output *o, const struct row *row, int64_t values[PPROF_TYPES])
+{
+	if (row->key.cpu) {
+		values[PPROF_CPU] = whole(row->cpu * o->period_ns);
+		return;
+	}
+	values[PPROF_IO_OPS] = whole(row->ops);
+	values[PPROF_IO_TIME] = whole(row->time_ns);
+	if (row->key.op == OP_READ)
+		values[PPROF_READ_BYTES] = whole(row->bytes);
+	if (row->key.op == OP_WRITE)
+		values[PPROF_WRITE_BYTES] = whole(row->bytes);
+}
+
+static void count_row(struct output *o, const struct row *row)
+{
+	const struct frame_stack *stack = frames_stack_get(resolver_frames(o->r->resolver), row->key.who.stack);
+
+	o->resolved += row->samples;
+	if (stack && stack->recovered)
+		o->recovered += row->samples;
+	if (row->key.cpu)
+		return;
+	o->ops[row->key.disk][row->key.op] += (uint64_t)whole(row->ops);
+	o->bytes[row->key.disk][row->key.op] += (uint64_t)whole(row->bytes);
+}
+
 static int add_row(struct output *o, const struct row *row)
 {
 	const struct frame *frames[FRAMES_MAX];
 	struct pprof_label_info labels[LABELS_MAX];
 	uint32_t locations[FRAMES_MAX];
-	char text[ROOTS_MAX][80], comm[64];
+	char text[ROOTS_MAX][80];
 	const char *roots[ROOTS_MAX];
 	int64_t values[PPROF_TYPES] = { 0 };
 	unsigned n_roots = root_frames(o, row, text, roots), n_labels;
-	bool recovered;
-	int n = resolver_row(o->resolver, row, roots, n_roots, frames, &recovered);
+	int n = resolver_row(o->r->resolver, &row->key, roots, n_roots, frames);
 
 	if (n < 0)
 		return n;
-	o->r->resolved += row->samples;
-	o->r->recovered += recovered ? row->samples : 0;
 	for (int i = 0; i < n; i++) {
 		locations[n - 1 - i] = location_id(o, frames[i]);
 		if (!locations[n - 1 - i])
 			return -ENOMEM;
 	}
-	if (row->key.cpu) {
-		values[PPROF_CPU] = whole(row->cpu * o->period_ns);
-	} else {
-		values[PPROF_IO_OPS] = whole(row->ops);
-		values[PPROF_IO_TIME] = whole(row->time_ns);
-		if (row->key.op == OP_READ)
-			values[PPROF_READ_BYTES] = whole(row->bytes);
-		if (row->key.op == OP_WRITE)
-			values[PPROF_WRITE_BYTES] = whole(row->bytes);
-	}
-	n_labels = make_labels(o, row, comm, labels);
+	count_row(o, row);
+	values_of(o, row, values);
+	n_labels = make_labels(o, row, labels);
 	return pprof_add_sample(o->b, locations, (unsigned)n, values, labels, n_labels);
 }
 
-static void comment_devices(struct output *o, struct rows *rows)
+static void comment_device(struct output *o, unsigned i)
 {
 	struct recorder *r = o->r;
+	const struct device *d;
+	uint64_t ops = 0;
 
-	for (unsigned i = 0; i < AGGREGATE_DISKS; i++) {
-		const struct device *d;
-		uint64_t ops = 0;
-
-		for (uint8_t op = 0; op < OP_CLASSES; op++) {
-			uint64_t n = rows_exact_ops(rows, (uint16_t)i, op);
-
-			if (n)
-				pprof_add_comment(o->b, "total node=%s device=%s op=%s ops=%" PRIu64 " bytes=%" PRIu64, r->node,
-						  r->disks[i], filter_op_name(op), n, rows_exact_bytes(rows, (uint16_t)i, op));
-			ops += n;
-		}
-		d = ops ? devices_find(r->devices, r->disk_devs[i]) : NULL;
-		if (d)
-			pprof_add_comment(o->b, "device node=%s name=%s mapper=%s mount=%s scheduler=%s", r->node, r->disks[i],
-					  *d->mapper ? d->mapper : "-", *d->mount ? d->mount : "-", d->scheduler);
+	for (unsigned op = 0; op < OP_CLASSES; op++) {
+		if (o->ops[i][op])
+			pprof_add_comment(o->b, "total node=%s device=%s op=%s ops=%" PRIu64 " bytes=%" PRIu64 " window=%" PRIu64, r->node,
+					  r->disks[i], filter_op_name(op), o->ops[i][op], o->bytes[i][op], o->w->info.start);
+		ops += o->ops[i][op];
 	}
+	d = ops ? devices_find(r->devices, r->disk_devs[i]) : NULL;
+	if (d)
+		pprof_add_comment(o->b, "device node=%s name=%s mapper=%s mount=%s scheduler=%s", r->node, r->disks[i],
+				  *d->mapper ? d->mapper : "-", *d->mount ? d->mount : "-", d->scheduler);
 }
 
 static void comment_losses(struct output *o)
 {
-	struct recorder *r = o->r;
+	const struct window_info *info = &o->w->info;
+	const char *node = o->r->node;
 
 	for (unsigned c = 0; c < LOSS_CAUSES; c++)
-		if (r->losses[c])
-			pprof_add_comment(o->b, "lost node=%s cause=%s count=%" PRIu64 " (%s)", r->node, loss_name(c), r->losses[c],
-					  loss_explanation(c));
-	pprof_add_comment(o->b, "kept_out node=%s own_ops=%" PRIu64 " second_level_ops=%" PRIu64 " filtered_ops=%" PRIu64, r->node,
-			  r->kernel.own_ops, r->kernel.second_level_ops, r->kernel.filtered_ops);
-	if (r->recovered)
+		if (info->losses[c])
+			pprof_add_comment(o->b, "lost node=%s cause=%s count=%" PRIu64 " window=%" PRIu64 " (%s)", node, loss_name(c),
+					  info->losses[c], info->start, loss_explanation(c));
+	pprof_add_comment(o->b,
+			  "kept_out node=%s own_ops=%" PRIu64 " second_level_ops=%" PRIu64 " filtered_ops=%" PRIu64 " window=%" PRIu64,
+			  node, info->own_ops, info->second_level_ops, info->filtered_ops, info->start);
+	if (o->recovered)
 		pprof_add_comment(o->b,
-				  "recovered node=%s samples=%" PRIu64 " of=%" PRIu64
+				  "recovered node=%s samples=%" PRIu64 " of=%" PRIu64 " window=%" PRIu64
 				  " (the caller of a system-call wrapper was found on the stack, not by frame pointer)",
-				  r->node, r->recovered, r->resolved);
+				  node, o->recovered, o->resolved, info->start);
 }
 
-static void comment_host(struct output *o, uint64_t time_real, uint64_t duration)
+static void comment_host(struct output *o)
 {
+	const struct window_info *info = &o->w->info;
 	struct recorder *r = o->r;
 	struct utsname u;
 
 	if (uname(&u))
 		strcpy(u.release, "unknown");
-	pprof_add_comment(o->b, "window node=%s start=%" PRIu64 " duration=%" PRIu64 " (nanoseconds)", r->node, time_real, duration);
+	pprof_add_comment(o->b, "window node=%s start=%" PRIu64 " duration=%" PRIu64 " (nanoseconds)", r->node, info->start,
+			  info->end_mono - info->start_mono);
 	pprof_add_comment(o->b, "blkprof version=%s backend=%s kernel=%s rate=%u cpu_hz=%u", BLKPROF_VERSION,
 			  recorder_backend(r), u.release, r->options.rate, r->options.cpu_hz);
 	if (*r->reason)
 		pprof_add_comment(o->b, "backend_reason node=%s %s", r->node, r->reason);
 	if (r->options.rate)
-		pprof_add_comment(o->b, "sampled node=%s stacks=%" PRIu64 " (operations and bytes are exact, time is an estimate)",
-				  r->node, r->kernel.samples);
+		pprof_add_comment(o->b,
+				  "sampled node=%s stacks=%" PRIu64 " window=%" PRIu64
+				  " (operations and bytes are exact, time is an estimate)",
+				  r->node, info->samples, info->start);
 }
 
-int profile_make(struct recorder *r, struct rows *rows, uint64_t time_real, uint64_t duration, struct buf *ret_gz)
+static bool is_shown(const struct output *o, const struct row *row)
 {
-	struct output o = { .r = r, .period_ns = r->options.cpu_hz ? 1e9 / r->options.cpu_hz : 0 };
+	return !o->service || (row->key.not_sampled ? SERVICE_NOT_SAMPLED : row->key.who.service) == o->service;
+}
+
+static int add_rows(struct output *o)
+{
+	const struct rows *rows = o->w->rows;
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < rows_count(rows); i++)
+		if (is_shown(o, rows_get(rows, i)))
+			err = add_row(o, rows_get(rows, i));
+	return err;
+}
+
+static void owner_name(const struct recorder *r, uint32_t service, char *out, size_t cap)
+{
+	if (service == SERVICE_NOT_SAMPLED)
+		snprintf(out, cap, "[service [not sampled]]");
+	else if (service)
+		snprintf(out, cap, "[service %s]", frames_text_get(resolver_frames(r->resolver), service));
+	else
+		snprintf(out, cap, "[node %s]", r->node);
+}
+
+int profile_make(const struct window *w, uint32_t service, struct buf *ret_gz)
+{
+	struct recorder *r = w->recorder;
+	struct output *o = calloc(1, sizeof(*o));
 	struct buf raw = { 0 };
-	char owner[80];
+	char owner[320];
 	int err = -ENOMEM;
 
-	snprintf(owner, sizeof(owner), "[node %s]", r->node);
-	o.b = pprof_builder_new(owner);
-	o.resolver = resolver_new(r->symbolizer, r->procs, r->stacks);
-	if (!o.b || !o.resolver)
+	if (!o)
+		return -ENOMEM;
+	owner_name(r, service, owner, sizeof(owner));
+	*o = (struct output){ .w = w, .r = r, .service = service, .period_ns = r->options.cpu_hz ? 1e9 / r->options.cpu_hz : 0 };
+	o->b = pprof_builder_new(owner);
+	if (!o->b)
 		goto out;
-	r->resolved = r->recovered = 0;
-	for (unsigned i = 0; i < rows_count(rows); i++) {
-		err = add_row(&o, rows_get(rows, i));
-		if (err)
-			goto out;
-	}
-	r->losses[LOSS_STACK_MISSING] = resolver_stacks_missing(o.resolver);
-	recorder_sum_losses(r);
-	pprof_set_time(o.b, time_real, duration);
-	comment_host(&o, time_real, duration);
-	comment_devices(&o, rows);
-	comment_losses(&o);
-	err = pprof_encode(o.b, &raw);
+	err = add_rows(o);
+	if (err)
+		goto out;
+	pprof_set_time(o->b, w->info.start, w->info.end_mono - w->info.start_mono);
+	comment_host(o);
+	for (unsigned i = 0; i < AGGREGATE_DISKS; i++)
+		comment_device(o, i);
+	comment_losses(o);
+	err = pprof_encode(o->b, &raw);
 	if (!err)
 		err = pprof_gzip(raw.data, raw.len, ret_gz);
 out:
 	buf_free(&raw);
-	resolver_free(o.resolver);
-	pprof_builder_free(o.b);
+	pprof_builder_free(o->b);
+	free(o);
 	return err;
 }

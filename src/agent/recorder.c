@@ -12,9 +12,10 @@
 #include "agent/recorder_internal.h"
 #include "common/clock.h"
 
-#define STACKS_MAX 200000
-#define ROWS_MAX 400000
-#define HOUSEKEEPING_NS 10000000000ull
+#define ROWS_MAX 200000
+#define SECOND_NS 1000000000ull
+#define HOUSEKEEPING_NS (10 * SECOND_NS)
+#define SWEEP_TURNS 3 // of housekeeping
 
 static const char *const backend_names[BACKENDS] = { "auto", "fentry", "kprobe", "tracepoint" };
 
@@ -32,41 +33,6 @@ int backend_parse(const char *text, enum backend *ret)
 		return 0;
 	}
 	return -EINVAL;
-}
-
-static void see_process(struct recorder *r, pid_t pid, uint64_t time)
-{
-	procs_touch(r->procs, pid, time);
-	if (r->unwinder)
-		unwinder_see(r->unwinder, r->procs, pid, time);
-}
-
-static int on_record(void *context, void *data, size_t size)
-{
-	struct recorder *r = context;
-	const struct process_rec *process = data;
-	const struct bio_rec *rec = data;
-	int err;
-
-	if (size >= sizeof(uint32_t) && rec->type == RECORD_STACK) {
-		err = stacks_add(r->stacks, data, size);
-		if (err && !r->record_error && err == -ENOMEM)
-			r->record_error = err;
-		return 0;
-	}
-	if (size >= sizeof(*process) && process->type == RECORD_PROCESS) {
-		if (r->procs)
-			see_process(r, (pid_t)process->tgid, process->time);
-		return 0;
-	}
-	if (size < sizeof(*rec) || (rec->type != RECORD_BIO && rec->type != RECORD_CPU))
-		return 0;
-	if (r->procs && !(rec->bio.kind & TASK_KTHREAD))
-		see_process(r, (pid_t)rec->bio.tgid, rec->bio.submit);
-	err = aggregate_record(r->aggregate, rec, rec->type == RECORD_CPU ? 0 : kernel_maps_disk(r, rec->bio.slot));
-	if (err && !r->record_error)
-		r->record_error = err;
-	return 0;
 }
 
 static int configure(struct recorder *r, struct probes_options *o, struct error *e)
@@ -145,22 +111,78 @@ static int make_unwinder(struct recorder *r, struct error *e)
 	return unwinder_new(&o, &r->unwinder, e);
 }
 
+// What the budget is spent on. A quarter of it may be left to rows, the heap's own and what is in work.
+struct shares {
+	size_t symbols, procs, resolved, stacks;
+};
+
+static struct shares shares_of(size_t memory)
+{
+	static const size_t mib = 1 << 20;
+
+	if (!memory)
+		return (struct shares){ .symbols = 128 * mib, .procs = 64 * mib, .resolved = 48 * mib, .stacks = 16 * mib };
+	return (struct shares){ .symbols = memory / 4, .procs = memory / 4, .resolved = memory / 6, .stacks = memory / 12 };
+}
+
+static bool root_has(const struct recorder *r, const char *label)
+{
+	const char *at = r->options.root;
+	size_t len = strlen(label);
+
+	while (at && *at) {
+		if (!strncmp(at, label, len) && (!at[len] || at[len] == ','))
+			return true;
+		at += strcspn(at, ",");
+		at += *at == ',';
+	}
+	return false;
+}
+
+// Rows are told apart by what will be shown, and by nothing else.
+static int make_tables(struct recorder *r, const struct shares *shares)
+{
+	enum label_set set = r->options.labels;
+	bool all = set == LABELS_ALL, few = set != LABELS_NONE;
+	struct aggregate_options ao = {
+		.max_rows = ROWS_MAX,
+		.latency = few || root_has(r, "latency"),
+		.bytes = all || root_has(r, "bytes"),
+	};
+	struct resolver_options ro = {
+		.symbolizer = r->symbolizer,
+		.procs = r->procs,
+		.memory = shares->resolved,
+		.comm = all || set == LABELS_FEW_COMM || root_has(r, "comm"),
+		.pid = all || root_has(r, "pid"),
+	};
+
+	r->stacks = stacks_new(shares->stacks, intake_forget_stack, r);
+	r->aggregate = aggregate_new(&ao);
+	ro.stacks = r->stacks;
+	if (!r->stacks || !r->aggregate)
+		return -ENOMEM;
+	r->resolver = resolver_new(&ro);
+	return r->resolver ? 0 : -ENOMEM;
+}
+
 static int make_parts(struct recorder *r, struct error *e)
 {
-	struct symbolizer_options so = { 0 };
-	struct procs_options po = { 0 };
+	struct shares shares = shares_of(r->options.memory);
+	struct symbolizer_options so = { .memory = shares.symbols };
+	struct procs_options po = { .memory = shares.procs };
 	struct error ignored = { 0 };
 
-	r->stacks = stacks_new(STACKS_MAX);
-	r->aggregate = aggregate_new(ROWS_MAX);
 	r->symbolizer = symbolizer_new(&so);
 	r->devices = devices_new(NULL, e);
-	if (!r->stacks || !r->aggregate || !r->symbolizer || !r->devices)
+	if (!r->symbolizer || !r->devices)
 		return error_set(e, -ENOMEM, "no memory for a recording; free some and try again");
 	po.symbolizer = r->symbolizer;
 	r->procs = procs_new(&po, &ignored);
 	if (!r->procs)
 		return error_set(e, -ENOMEM, "no memory for the table of processes; free some and try again");
+	if (make_tables(r, &shares))
+		return error_set(e, -ENOMEM, "no memory for a recording; free some and try again");
 	symbolizer_load_kernel(r->symbolizer, "/proc/kallsyms");
 	return make_unwinder(r, e);
 }
@@ -187,7 +209,7 @@ int recorder_new(const struct recorder_options *options, struct recorder **ret, 
 		err = make_parts(r, e);
 	if (err)
 		goto fail;
-	r->ring = ring_buffer__new(bpf_map__fd(probes_map(r->probes, "ring")), on_record, r, NULL);
+	r->ring = ring_buffer__new(bpf_map__fd(probes_map(r->probes, "ring")), intake_record, r, NULL);
 	if (!r->ring) {
 		err = error_set(e, -errno, "cannot map the ring of records: %s", strerror(errno));
 		goto fail;
@@ -206,12 +228,14 @@ void recorder_free(struct recorder *r)
 	ring_buffer__free(r->ring);
 	unwinder_free(r->unwinder);
 	probes_free(r->probes);
+	window_free(r->last);
+	resolver_free(r->resolver);
 	procs_free(r->procs);
 	symbolizer_free(r->symbolizer);
 	devices_free(r->devices);
 	stacks_free(r->stacks);
 	aggregate_free(r->aggregate);
-	rows_free(r->rows);
+	free(r->pending);
 	io_snapshot_free(r->before);
 	io_snapshot_free(r->after);
 	free(r);
@@ -245,6 +269,7 @@ int recorder_start(struct recorder *r, struct error *e)
 	r->start_real = clock_realtime();
 	r->start = clock_monotonic();
 	r->housekeeping = r->start + HOUSEKEEPING_NS;
+	r->second = r->start + SECOND_NS;
 	r->steered = r->start;
 	if (!r->before || aggregate_begin(r->aggregate, 0, r->start))
 		return error_set(e, -ENOMEM, "no memory for a recording; free some and try again");
@@ -256,101 +281,94 @@ int recorder_start(struct recorder *r, struct error *e)
 	return 0;
 }
 
+// Everything of processes that ended by then has come in, or is in flight and was seen by the scan.
+static int housekeep(struct recorder *r)
+{
+	uint64_t now = clock_monotonic();
+	int err;
+
+	devices_refresh(r->devices);
+	kernel_maps_lower(r);
+	procs_poll(r->procs);
+	err = intake_drain(r);
+	aggregate_scan(r->aggregate);
+	if (!err)
+		err = in_flight_housekeep(r);
+	if (!err)
+		err = intake_drain(r);
+	if (err)
+		return err;
+	procs_forget(r->procs, now - SECOND_NS);
+	stacks_turn(r->stacks);
+	resolver_turn(r->resolver);
+	if (++r->turns % SWEEP_TURNS == 0)
+		intake_sweep(r);
+	return 0;
+}
+
+static bool is_gone(uint32_t tgid, void *context)
+{
+	struct recorder *r = context;
+
+	return !procs_is_alive(r->procs, (pid_t)tgid);
+}
+
 int recorder_poll(struct recorder *r, int timeout_ms)
 {
+	uint64_t now;
 	int err;
 
 	procs_poll(r->procs);
-	err = ring_buffer__poll(r->ring, timeout_ms);
-	// The programs wake nobody while there is little in the ring: what there is, is taken at every call.
-	if (err >= 0)
-		err = ring_buffer__consume(r->ring);
-	if (r->record_error)
-		return r->record_error;
+	err = intake_poll(r, timeout_ms);
 	if (err < 0)
 		return err;
-	kernel_maps_steer(r, clock_monotonic());
+	now = clock_monotonic();
+	kernel_maps_steer(r, now);
 	if (r->unwinder)
 		unwinder_poll(r->unwinder, r->procs);
-	if (clock_monotonic() < r->housekeeping)
+	r->pids_folded += aggregate_fold_pids(r->aggregate, is_gone, r);
+	if (resolver_is_full(r->resolver))
+		intake_sweep(r);
+	if (now >= r->second) {
+		r->second = now + SECOND_NS;
+		symbolizer_close_idle(r->symbolizer);
+	}
+	if (now < r->housekeeping)
 		return 0;
-	r->housekeeping = clock_monotonic() + HOUSEKEEPING_NS;
-	devices_refresh(r->devices);
-	kernel_maps_lower(r);
-	return in_flight_housekeep(r);
+	r->housekeeping = now + HOUSEKEEPING_NS;
+	return housekeep(r);
 }
 
 static int charge_last(struct recorder *r, uint64_t address, const struct in_flight *e, void *context)
 {
+	struct row_who who;
+	int err;
+
 	(void)context;
 	if (in_flight_ended(r, address, e))
 		return r->record_error;
-	return aggregate_in_flight_last(r->aggregate, e, kernel_maps_disk(r, e->slot), r->stop);
-}
-
-static int charge_cut(struct recorder *r, uint64_t address, const struct in_flight *e, void *context)
-{
-	(void)context;
-	if (in_flight_ended(r, address, e))
-		return r->record_error;
-	return aggregate_in_flight(r->aggregate, e, kernel_maps_disk(r, e->slot));
-}
-
-static int drain(struct recorder *r)
-{
-	int err = ring_buffer__consume(r->ring);
-
-	return err < 0 ? err : r->record_error;
+	err = intake_who(r, e, &who);
+	return err ? err : aggregate_in_flight_last(r->aggregate, e, &who, kernel_maps_disk(r, e->slot), r->stop);
 }
 
 int recorder_stop(struct recorder *r, struct error *e)
 {
 	uint32_t window = probes_state(r->probes)->window;
+	const struct rows_info *info;
+	struct rows *rows = NULL;
 	int err;
 
 	r->stop = clock_monotonic();
 	probes_deactivate(r->probes);
 	procs_poll(r->procs);
 	r->after = snapshot(r);
-	err = drain(r);
+	err = intake_drain(r);
 	if (!err)
 		err = in_flight_each(r, charge_last, NULL);
 	if (!err) {
-		r->rows = aggregate_take(r->aggregate);
-		err = r->rows ? kernel_maps_counters(r, window, r->rows) : -ENOMEM;
-	}
-	if (!err)
-		err = rows_scale(r->rows);
-	if (!err)
-		err = kernel_maps_totals(r);
-	recorder_sum_losses(r);
-	return err ? error_set(e, err, "cannot read what the kernel recorded: %s", strerror(-err)) : 0;
-}
-
-int recorder_window(struct recorder *r, struct buf *ret_gz, struct error *e)
-{
-	struct record_state *state = probes_state(r->probes);
-	uint64_t end = clock_monotonic(), real = clock_realtime();
-	const struct rows_info *info;
-	struct rows *rows = NULL;
-	uint32_t window;
-	int err;
-
-	// Submissions from now on are the next window's; programs that began before have ended after the grace.
-	window = __atomic_fetch_add(&state->window, 1, __ATOMIC_SEQ_CST);
-	probes_grace();
-	procs_poll(r->procs);
-	err = aggregate_cut(r->aggregate, end);
-	if (err)
-		return error_set(e, err, "no memory for another window; free some and try again");
-	err = drain(r);
-	if (!err)
-		err = in_flight_each(r, charge_cut, NULL);
-	if (!err)
-		err = drain(r);
-	rows = aggregate_take(r->aggregate);
-	if (!err)
+		rows = aggregate_take(r->aggregate);
 		err = rows ? kernel_maps_counters(r, window, rows) : -ENOMEM;
+	}
 	if (!err)
 		err = rows_scale(rows);
 	if (!err)
@@ -358,17 +376,11 @@ int recorder_window(struct recorder *r, struct buf *ret_gz, struct error *e)
 	recorder_sum_losses(r);
 	if (!err) {
 		info = rows_get_info(rows);
-		err = profile_make(r, rows, real - (end - info->start), end - info->start, ret_gz);
+		err = window_new(r, rows, info->start, r->stop, clock_realtime(), &r->last);
 	}
-	rows_free(rows);
-	return err ? error_set(e, err, "cannot end the window: %s", strerror(-err)) : 0;
-}
-
-int recorder_profile(struct recorder *r, struct buf *ret_gz, struct error *e)
-{
-	int err = profile_make(r, r->rows, r->start_real, r->stop - r->start, ret_gz);
-
-	return err ? error_set(e, err, "cannot make the profile: %s", strerror(-err)) : 0;
+	if (err)
+		rows_free(rows);
+	return err ? error_set(e, err, "cannot read what the kernel recorded: %s", strerror(-err)) : 0;
 }
 
 int recorder_try_backend(enum backend backend, struct error *e)

@@ -26,7 +26,8 @@ enum backend {
 enum label_set {
 	LABELS_ALL,
 	LABELS_FEW, // device, op, service, latency
-	LABELS_NONE
+	LABELS_NONE,
+	LABELS_FEW_COMM // few and comm
 };
 
 struct recorder_options {
@@ -39,6 +40,7 @@ struct recorder_options {
 	const char *root; // labels shown as frames under the process, comma-separated, or NULL
 	const char *node; // name in the profile; NULL = host name
 	struct filter filter;
+	size_t memory;	    // bytes of what is kept about processes, symbols, stacks, about; 0 = a few hundred MiB
 	bool follow;	    // only the process `command` and its descendants
 	pid_t command;
 };
@@ -74,12 +76,46 @@ uint64_t recorder_loss(struct recorder *r, enum loss_cause cause);
 const char *loss_name(enum loss_cause cause);	    // "ring_full"
 const char *loss_explanation(enum loss_cause cause); // one line for people
 
-// The profile of what was recorded, gzipped, and a report for a terminal: totals, devices, the `top` heaviest stacks,
-// losses; or why the profile is empty. After stop.
+// The profile of what was recorded since the start or the last window, gzipped, and a report for a terminal: totals,
+// devices, the `top` heaviest stacks, losses; or why the profile is empty. After stop.
 int recorder_profile(struct recorder *r, struct buf *ret_gz, struct error *e);
 int recorder_report(struct recorder *r, unsigned top, struct buf *ret_text);
 // Ends a window and begins the next without a gap: the gzipped profile of the window that ended. While running.
 int recorder_window(struct recorder *r, struct buf *ret_gz, struct error *e);
+
+// ---- windows as things: cut every second, added up to longer ones, made profiles when they are wanted
+
+struct window_info {
+	uint64_t start, end;		// ns since the epoch
+	uint64_t start_mono, end_mono;	// ns, CLOCK_MONOTONIC
+	uint64_t ops[OP_CLASSES], bytes[OP_CLASSES]; // exact
+	double time_ns;			// I/O time, estimated
+	double cpu_ns;			// CPU samples
+	// What happened in this window, whoever's it was.
+	uint64_t own_ops, second_level_ops, filtered_ops, samples;
+	uint64_t losses[LOSS_CAUSES];
+};
+
+struct window;
+
+// Ends a window and begins the next without a gap. Owned by the caller, to be freed before the recorder. While running.
+int recorder_cut(struct recorder *r, struct window **ret, struct error *e);
+// What was recorded between the last cut and recorder_stop; owned by the recorder. After stop.
+struct window *recorder_last(struct recorder *r);
+void window_free(struct window *w); // NULL too
+const struct window_info *window_get_info(const struct window *w);
+// Adds a window that begins where `into` ends; windows between that are left out are a gap that nobody sees.
+int window_merge(struct window *into, const struct window *w);
+// One gzipped profile of the whole node.
+int window_profile(struct window *w, struct buf *ret_gz, struct error *e);
+// One gzipped profile for each service that did something, in order of their names; mapping[0] is `[service NAME]`. What
+// the callback returns, when it is not 0, ends it. The comments on losses and on what was kept out are the node's, the
+// same in each profile, and name node and window.
+typedef int (*window_service_fn)(const char *service, const struct buf *gz, void *context);
+int window_services(struct window *w, window_service_fn fn, void *context, struct error *e);
+// recorder_cut, window_services, window_free. ret_info may be NULL.
+int recorder_window_services(struct recorder *r, window_service_fn fn, void *context, struct window_info *ret_info,
+			     struct error *e);
 
 // What doctor asks: tries one backend by loading and attaching it, and says in the kernel's own words why not.
 int recorder_try_backend(enum backend backend, struct error *e);

@@ -39,8 +39,7 @@ static int compare_weight(const void *pa, const void *pb)
 static uint64_t names_of(struct resolver *resolver, const struct row *row)
 {
 	const struct frame *frames[FRAMES_MAX];
-	bool recovered;
-	int n = resolver_row(resolver, row, NULL, 0, frames, &recovered);
+	int n = resolver_row(resolver, &row->key, NULL, 0, frames);
 	uint64_t h = 0;
 
 	for (int i = 0; i < n; i++)
@@ -81,8 +80,7 @@ static void print_stack(struct resolver *resolver, const struct heavy *h, double
 {
 	const struct frame *frames[FRAMES_MAX];
 	char time[32], mean[32], bytes[32], count[32];
-	bool recovered;
-	int n = resolver_row(resolver, h->row, NULL, 0, frames, &recovered), shown;
+	int n = resolver_row(resolver, &h->row->key, NULL, 0, frames), shown;
 
 	if (n <= 0)
 		return;
@@ -104,20 +102,20 @@ static void print_devices(struct recorder *r, struct buf *out)
 	buf_printf(out, "\n%-16s %-12s %14s %12s %12s %12s\n", "device", "operation", "operations", "bytes", "time", "mean");
 	for (unsigned d = 0; d < AGGREGATE_DISKS; d++) {
 		for (uint8_t op = 0; op < OP_CLASSES; op++) {
-			uint64_t n = rows_exact_ops(r->rows, (uint16_t)d, op);
+			uint64_t n = rows_exact_ops(r->last->rows, (uint16_t)d, op);
 			double t = 0;
 
 			if (!n)
 				continue;
-			for (unsigned i = 0; i < rows_count(r->rows); i++) {
-				const struct row *row = rows_get(r->rows, i);
+			for (unsigned i = 0; i < rows_count(r->last->rows); i++) {
+				const struct row *row = rows_get(r->last->rows, i);
 
 				if (row->key.disk == d && row->key.op == op)
 					t += row->time_ns;
 			}
 			buf_printf(out, "%-16s %-12s %14s %12s %12s %12s\n", r->disks[d], filter_op_name(op),
 				   text_count(ops, sizeof(ops), n),
-				   text_bytes(bytes, sizeof(bytes), (double)rows_exact_bytes(r->rows, (uint16_t)d, op)),
+				   text_bytes(bytes, sizeof(bytes), (double)rows_exact_bytes(r->last->rows, (uint16_t)d, op)),
 				   text_time(time, sizeof(time), t), text_time(mean, sizeof(mean), t / (double)n));
 		}
 	}
@@ -129,28 +127,28 @@ static void print_losses(struct recorder *r, struct buf *out)
 	bool any = false;
 
 	for (unsigned c = 0; c < LOSS_CAUSES; c++) {
-		if (!r->losses[c])
+		if (!r->last->info.losses[c])
 			continue;
-		buf_printf(out, "%s%12s  %s: %s\n", any ? "" : "\nlost:\n", text_count(n, sizeof(n), r->losses[c]), loss_name(c),
+		buf_printf(out, "%s%12s  %s: %s\n", any ? "" : "\nlost:\n", text_count(n, sizeof(n), r->last->info.losses[c]), loss_name(c),
 			   loss_explanation(c));
 		any = true;
 	}
 	if (!any)
 		buf_printf(out, "\nlost: nothing\n");
-	if (r->kernel.second_level_ops)
+	if (r->last->info.second_level_ops)
 		buf_printf(out, "kept out: %s operations of devices below a stacked one, counted at the top\n",
-			   text_count(n, sizeof(n), r->kernel.second_level_ops));
-	if (r->kernel.own_ops)
-		buf_printf(out, "kept out: %s operations of blkprof itself\n", text_count(n, sizeof(n), r->kernel.own_ops));
-	if (r->kernel.filtered_ops)
+			   text_count(n, sizeof(n), r->last->info.second_level_ops));
+	if (r->last->info.own_ops)
+		buf_printf(out, "kept out: %s operations of blkprof itself\n", text_count(n, sizeof(n), r->last->info.own_ops));
+	if (r->last->info.filtered_ops)
 		buf_printf(out, "kept out: %s operations that the filters do not match\n",
-			   text_count(n, sizeof(n), r->kernel.filtered_ops));
+			   text_count(n, sizeof(n), r->last->info.filtered_ops));
 }
 
 static void print_empty(struct recorder *r, struct buf *out)
 {
 	struct whyempty_input in = {
-		.filtered_ops = r->kernel.filtered_ops, .own_ops = r->kernel.own_ops, .filter = &r->options.filter,
+		.filtered_ops = r->last->info.filtered_ops, .own_ops = r->last->info.own_ops, .filter = &r->options.filter,
 		.follow = r->options.follow, .backend = recorder_backend(r),
 	};
 	char why[512];
@@ -161,37 +159,33 @@ static void print_empty(struct recorder *r, struct buf *out)
 
 int recorder_report(struct recorder *r, unsigned top, struct buf *out)
 {
-	struct heavy *heavy = calloc(rows_count(r->rows) + 1, sizeof(*heavy));
-	struct resolver *resolver = resolver_new(r->symbolizer, r->procs, r->stacks);
-	double total = 0, seconds = (double)(r->stop - r->start) / 1e9;
+	struct heavy *heavy = calloc(rows_count(r->last->rows) + 1, sizeof(*heavy));
+	const struct window_info *info = &r->last->info;
+	double total = 0, seconds = (double)(info->end_mono - info->start_mono) / 1e9;
 	char ops_text[32], time_text[32];
 	uint64_t ops = 0;
 	unsigned n;
 
-	if (!heavy || !resolver) {
-		free(heavy);
-		resolver_free(resolver);
+	if (!heavy)
 		return -ENOMEM;
+	for (unsigned i = 0; i < rows_count(r->last->rows); i++) {
+		total += rows_get(r->last->rows, i)->time_ns;
+		ops += (uint64_t)rows_get(r->last->rows, i)->ops;
 	}
-	for (unsigned i = 0; i < rows_count(r->rows); i++) {
-		total += rows_get(r->rows, i)->time_ns;
-		ops += (uint64_t)rows_get(r->rows, i)->ops;
-	}
-	n = gather(resolver, r->rows, heavy);
+	n = gather(r->resolver, r->last->rows, heavy);
 	buf_printf(out, "%.1f s on %s by %s: %s operations, %s of I/O time%s, mean queue depth %.2f, %s stacks taken\n", seconds,
 		   r->node, recorder_backend(r), text_count(ops_text, sizeof(ops_text), ops),
 		   text_time(time_text, sizeof(time_text), total), r->options.rate ? " (estimated)" : "",
-		   seconds > 0 ? total / 1e9 / seconds : 0, text_count((char[32]){ 0 }, 32, r->kernel.samples));
+		   seconds > 0 ? total / 1e9 / seconds : 0, text_count((char[32]){ 0 }, 32, info->samples));
 	if (!ops && !n) {
 		print_empty(r, out);
 	} else {
 		print_devices(r, out);
 		buf_printf(out, "\nheaviest stacks by I/O time:\n");
 		for (unsigned i = 0; i < n && i < top; i++)
-			print_stack(resolver, &heavy[i], total, out);
+			print_stack(r->resolver, &heavy[i], total, out);
 	}
 	print_losses(r, out);
 	free(heavy);
-	resolver_free(resolver);
 	return out->error;
 }

@@ -76,29 +76,18 @@ const struct row *rows_get(const struct rows *r, unsigned i)
 	return &r->sorted[i]->row;
 }
 
-struct row *rows_find_or_add(struct rows *r, const struct row_key *key, unsigned max_rows, bool *ret_folded)
+unsigned rows_size(const struct rows *r)
 {
-	struct row_key folded;
+	return HASH_COUNT(r->table);
+}
+
+static struct row *find_or_add(struct rows *r, const struct row_key *key)
+{
 	struct entry *e;
 
-	*ret_folded = false;
 	HASH_FIND(hh, r->table, key, sizeof(*key), e);
 	if (e)
 		return &e->row;
-	if (HASH_COUNT(r->table) >= max_rows) {
-		// Room for these is not limited: there are few processes, disks and operations beside stacks and classes.
-		*ret_folded = true;
-		folded = *key;
-		folded.stack = 0;
-		folded.cgroup = 0;
-		folded.bytes = 0;
-		folded.latency = 0;
-		memset(folded.comm, 0, sizeof(folded.comm));
-		key = &folded;
-		HASH_FIND(hh, r->table, key, sizeof(*key), e);
-		if (e)
-			return &e->row;
-	}
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return NULL;
@@ -109,6 +98,91 @@ struct row *rows_find_or_add(struct rows *r, const struct row_key *key, unsigned
 		return NULL;
 	}
 	return &e->row;
+}
+
+struct row *rows_find_or_add(struct rows *r, const struct row_key *key, unsigned max_rows, bool *ret_folded)
+{
+	struct row_key folded;
+	struct entry *e;
+
+	*ret_folded = false;
+	if (HASH_COUNT(r->table) < max_rows)
+		return find_or_add(r, key);
+	HASH_FIND(hh, r->table, key, sizeof(*key), e);
+	if (e)
+		return &e->row;
+	// Room for these is not limited: there are few processes, disks and operations beside stacks and classes.
+	*ret_folded = true;
+	folded = *key;
+	folded.who.stack = 0;
+	folded.who.comm = 0;
+	folded.who.tgid = 0;
+	folded.bytes = 0;
+	folded.latency = 0;
+	return find_or_add(r, &folded);
+}
+
+void rows_each_who(const struct rows *r, aggregate_who_fn fn, void *context)
+{
+	for (const struct entry *e = r->table; e; e = e->hh.next)
+		fn(&e->row.key.who, context);
+}
+
+static void row_add(struct row *into, const struct row *from)
+{
+	into->ops += from->ops;
+	into->bytes += from->bytes;
+	into->time_ns += from->time_ns;
+	into->cpu += from->cpu;
+	into->samples += from->samples;
+}
+
+uint64_t rows_fold_pids(struct rows *r, bool (*gone)(uint32_t tgid, void *context), void *context)
+{
+	struct entry *e, *next;
+	uint64_t samples = 0;
+
+	HASH_ITER(hh, r->table, e, next) {
+		struct row_key key = e->row.key;
+		struct row *into;
+
+		if (!key.who.tgid || !gone(key.who.tgid, context))
+			continue;
+		key.who.tgid = 0;
+		into = find_or_add(r, &key);
+		if (!into)
+			break;
+		row_add(into, &e->row);
+		samples += e->row.samples;
+		HASH_DEL(r->table, e);
+		free(e);
+	}
+	return samples;
+}
+
+int rows_merge(struct rows *into, const struct rows *from)
+{
+	for (const struct entry *e = from->table; e; e = e->hh.next) {
+		struct row *row = find_or_add(into, &e->row.key);
+
+		if (!row)
+			return -ENOMEM;
+		row_add(row, &e->row);
+	}
+	for (unsigned disk = 0; disk < AGGREGATE_DISKS; disk++) {
+		for (unsigned op = 0; op < OP_CLASSES; op++) {
+			const struct exact *x = &from->exact[disk][op];
+			struct exact *y = &into->exact[disk][op];
+
+			y->ops += x->ops;
+			y->bytes += x->bytes;
+			y->again_ops += x->again_ops;
+			y->again_bytes += x->again_bytes;
+			y->lost_ops += x->lost_ops;
+		}
+	}
+	into->info.end = from->info.end;
+	return 0;
 }
 
 static struct exact *exact_of(struct rows *r, uint16_t disk, uint8_t op)
@@ -273,23 +347,33 @@ static int add_not_sampled(struct rows *r)
 	return 0;
 }
 
-int rows_scale(struct rows *r)
+int rows_sort(struct rows *r)
 {
-	struct entry *e, *next;
 	unsigned n = 0;
-	int err = add_not_sampled(r);
 
-	if (err)
-		return err;
 	free(r->sorted);
-	r->n = HASH_COUNT(r->table);
-	r->sorted = calloc(r->n + 1, sizeof(*r->sorted));
+	r->n = 0;
+	r->sorted = calloc(HASH_COUNT(r->table) + 1, sizeof(*r->sorted));
 	if (!r->sorted)
 		return -ENOMEM;
-	HASH_ITER(hh, r->table, e, next)
+	for (struct entry *e = r->table; e; e = e->hh.next)
 		r->sorted[n++] = e;
+	r->n = n;
 	if (n)
 		qsort(r->sorted, n, sizeof(*r->sorted), compare_rows);
+	return 0;
+}
+
+int rows_scale(struct rows *r)
+{
+	int err = add_not_sampled(r);
+	unsigned n;
+
+	if (!err)
+		err = rows_sort(r);
+	if (err)
+		return err;
+	n = r->n;
 	for (unsigned from = 0, to; from < n; from = to) {
 		const struct row_key *k = &r->sorted[from]->row.key;
 

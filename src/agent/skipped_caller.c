@@ -69,6 +69,7 @@ static enum fit fit_of(struct procs *procs, struct proc *proc, uint64_t candidat
 
 	if (!proc_find_map(procs, proc, candidate - 1, time, &map) || !map.module || candidate - map.start < 7)
 		return FIT_NONE;
+	procs_open(procs, proc, candidate - 1, time, &map);
 	if (sym_module_read(map.module, candidate - 5 - map.start + map.offset, code, 5) != 5)
 		return FIT_NONE;
 	if (code[0] != 0xe8)
@@ -77,6 +78,8 @@ static enum fit fit_of(struct procs *procs, struct proc *proc, uint64_t candidat
 	target = candidate + (uint64_t)(int64_t)relative;
 	if (!proc_find_map(procs, proc, target, time, &to) || !to.module)
 		return FIT_NONE;
+	procs_open(procs, proc, target, time, &to);
+	procs_open(procs, proc, leaf, time, leaf_map);
 	if (to.module == leaf_map->module &&
 	    sym_module_function(to.module, leaf - leaf_map->start + leaf_map->offset, &start, &size) &&
 	    start == target - to.start + to.offset)

@@ -5,7 +5,8 @@
 #ifndef BLKPROF_AGENT_SKIPPED_CALLER_H
 #define BLKPROF_AGENT_SKIPPED_CALLER_H
 
-#include "agent/frames.h"
+#include "agent/procs.h"
+#include "agent/stacks.h"
 
 // Its return address; 0 when none was skipped or none can be told.
 uint64_t skipped_caller(struct procs *procs, struct proc *proc, const struct stack_frames *stack, uint64_t time);

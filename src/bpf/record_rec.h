@@ -58,7 +58,8 @@ enum loss_cause {
 	LOSS_BROKEN_NOT_GROWING = 24,
 	LOSS_BROKEN_LOST_REGISTER = 25,
 	LOSS_TABLES_PENDING = 26,    /* stacks walked by frame pointer because their process's tables were not there yet */
-	LOSS_CAUSES = 27,
+	LOSS_PIDS_FOLDED = 27,	     /* samples of ended processes whose process id was folded away */
+	LOSS_CAUSES = 28,
 };
 
 #define RECORD_SLOTS 256	   /* devices with counters of their own; the last one takes what finds no slot */

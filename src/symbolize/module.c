@@ -58,7 +58,7 @@ void module_drop(struct sym_module *m)
 	elf_file_close(&m->mini);
 	eh_frame_free(&m->frames);
 	memset(&m->go, 0, sizeof(m->go));
-	m->mini_ok = m->loaded = false;
+	m->mini_ok = m->loaded = m->lines_dropped = false;
 }
 
 void module_free(struct sym_module *m)
@@ -87,7 +87,7 @@ size_t module_memory(const struct sym_module *m)
 
 unsigned module_files(const struct sym_module *m)
 {
-	return (m->elf.fd >= 0) + (m->debug.elf.fd >= 0);
+	return (m->elf.fd >= 0) + (m->debug.elf.fd >= 0) + (m->dwarf && dwarf_lines_is_open(m->dwarf));
 }
 
 static void close_file(struct elf_file *f)
@@ -102,6 +102,12 @@ void module_close_files(struct sym_module *m)
 	m->reopen = m->reopen || module_files(m);
 	close_file(&m->elf);
 	close_file(&m->debug.elf);
+	// Line tables that are too large to be kept without their file are read again.
+	if (m->dwarf && !dwarf_lines_detach(m->dwarf, symbolizer_table_max(m->owner) / 2)) {
+		dwarf_lines_free(m->dwarf);
+		m->dwarf = NULL;
+		m->lines_dropped = true;
+	}
 }
 
 static int reopen_below(const char *root, const char *path, const struct file_id *id)
@@ -129,6 +135,18 @@ static int reopen_file(const char *root, const char *path, const struct file_id 
 	return fd < 0 && root ? reopen_below(NULL, path, id) : fd;
 }
 
+static void load_lines(struct sym_module *m)
+{
+	size_t max = symbolizer_table_max(m->owner);
+
+	if (m->trusted && dwarf_lines_present(&m->elf))
+		m->dwarf = dwarf_lines_new(&m->elf, max);
+	else if (m->debug.found && m->debug.trusted && dwarf_lines_present(&m->debug.elf))
+		m->dwarf = dwarf_lines_new(&m->debug.elf, max);
+	if (m->dwarf)
+		m->has_lines = true;
+}
+
 void module_reopen_files(struct sym_module *m)
 {
 	if (!m->reopen)
@@ -141,6 +159,9 @@ void module_reopen_files(struct sym_module *m)
 	}
 	if (m->debug.found && m->debug.elf.fd < 0)
 		m->debug.elf.fd = reopen_file(m->debug.root, m->debug.path, &m->debug.id);
+	if (m->lines_dropped)
+		load_lines(m);
+	m->lines_dropped = false;
 }
 
 static void add_table(struct sym_module *m, const struct elf_file *f, uint32_t type)
@@ -160,18 +181,6 @@ static bool has_symtab(const struct elf_file *f)
 	const struct elf_section *section = elf_file_section_type(f, SHT_SYMTAB);
 
 	return section && section->size;
-}
-
-static void load_lines(struct sym_module *m)
-{
-	size_t max = symbolizer_table_max(m->owner);
-
-	if (m->trusted && dwarf_lines_present(&m->elf))
-		m->dwarf = dwarf_lines_new(&m->elf, max);
-	else if (m->debug.found && m->debug.trusted && dwarf_lines_present(&m->debug.elf))
-		m->dwarf = dwarf_lines_new(&m->debug.elf, max);
-	if (m->dwarf)
-		m->has_lines = true;
 }
 
 // One full symbol table is enough: the file's own, else the debug file's; else the exported symbols and what the
@@ -300,7 +309,7 @@ static const struct sym_name *name_of(struct sym_module *m, uint64_t address)
 	if (name)
 		return name;
 	name = new_name(m, &f, is_stub ? &stub : NULL);
-	if (name && (known || is_stub))
+	if (name && (known || is_stub) && !sym_module_is_closed(m))
 		names_set_start(&m->names, f.start, name);
 	return name;
 }

@@ -41,11 +41,13 @@ struct sym_module {
 	bool is_go;
 	struct go_table go; // where there is no full symbol table
 	struct dwarf_lines *dwarf;
+	bool lines_dropped; // to be read again when the file is open
 
 	bool has_lines; // ever had them
 	struct names names;
 	unsigned offset_names; // that were made of offsets
 	size_t counted; // memory that is in the owner's sum
+	uint64_t used;	// the owner's turn when it was last used
 };
 
 struct sym_module *module_new(const char *path, const char *root);

@@ -33,11 +33,13 @@ int sym_module_open(struct sym_module *m)
 		return -ENOEXEC;
 	if (m->elf.image)
 		return copy_image(&m->elf);
+	symbolizer_touch(m->owner, m);
 	module_reopen_files(m);
-	if (m->elf.fd < 0)
-		return -ENOENT;
-	fd = fcntl(m->elf.fd, F_DUPFD_CLOEXEC, 3);
-	return fd < 0 ? -errno : fd;
+	fd = m->elf.fd < 0 ? -ENOENT : fcntl(m->elf.fd, F_DUPFD_CLOEXEC, 3);
+	if (fd == -1)
+		fd = -errno;
+	symbolizer_settle(m->owner, m);
+	return fd;
 }
 
 bool sym_module_code_address(const struct sym_module *m, uint64_t file_offset, uint64_t *ret_address)

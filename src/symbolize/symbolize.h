@@ -28,10 +28,14 @@ struct sym_line {
 
 #define SYM_LINES_MAX 16
 
-// Keeps files open to read names on demand, a quarter of RLIMIT_NOFILE (as it is now) at most; beyond that the least used
-// are closed and opened again by path when needed, which only works while the file is there.
+// Keeps files open to read names on demand, a quarter of RLIMIT_NOFILE (as it is now) at most; beyond that, and when they
+// were not used for a while (symbolizer_close_idle), files are closed and opened again when needed: by sym_module_reopen,
+// else by path, which only works while the file is there.
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options);
 void symbolizer_free(struct symbolizer *s);
+// Closes files that were not used since the last call but one, so that their file systems can be unmounted. What was
+// parsed stays; modules that nobody holds go after sixty calls without use. Once a second or so.
+void symbolizer_close_idle(struct symbolizer *s);
 
 // The module of an open ELF file. fd stays the caller's. `path` is for display ("libc.so.6" of /usr/lib/…/libc.so.6),
 // `root` the root of the process for debug files in its container ("/proc/123/root"), or NULL. Returns a module also for
@@ -46,6 +50,11 @@ struct sym_module *symbolizer_vdso(struct symbolizer *s);
 // Each call of the three above takes a hold on the module that sym_module_put gives back. A module that nobody holds
 // stays known until its memory is needed; one that is never put lives as long as the symbolizer.
 void sym_module_put(struct sym_module *m); // also NULL
+struct sym_module *sym_module_hold(struct sym_module *m); // another hold
+// Whether a look-up would have to open the file again; then whoever can lead to it may give it a descriptor, which stays
+// the caller's. What is not the same file (device, inode, size, time) is not taken.
+bool sym_module_is_closed(const struct sym_module *m);
+void sym_module_reopen(struct sym_module *m, int fd);
 
 const char *sym_module_build_id(const struct sym_module *m); // hexadecimal or NULL
 const char *sym_module_error(const struct sym_module *m);    // NULL when all is well

@@ -19,6 +19,7 @@
 #define MEMORY_DEFAULT	 ((size_t)256 << 20)
 #define FILES_MAX	 4096
 #define UNUSED_MAX	 1024 // modules that nobody holds any more, kept in case they come back
+#define UNUSED_TURNS	 60   // of symbolizer_close_idle, then they go
 #define KNOWN_MAX	 64   // files remembered for one module
 #define KERNEL_NAMES_MAX 4096
 #define VDSO_MAX	 (256u << 10)
@@ -49,6 +50,7 @@ struct symbolizer {
 	char *debug_root;
 	struct sym_module *modules; // last used first
 	unsigned files, files_max, unused;
+	uint64_t turn; // calls of symbolizer_close_idle
 	struct known_file *known;
 	struct content *contents;
 	struct sym_module *vdso;
@@ -174,8 +176,28 @@ static void keep_files(struct symbolizer *s, struct sym_module *current)
 	}
 }
 
+void symbolizer_close_idle(struct symbolizer *s)
+{
+	struct sym_module *m, *next;
+
+	s->turn++;
+	DL_FOREACH_SAFE(s->modules, m, next) {
+		if (!m->refs && m->used + UNUSED_TURNS < s->turn) {
+			remove_module(s, m);
+			continue;
+		}
+		if (m->used + 1 >= s->turn || !module_files(m))
+			continue;
+		s->files -= module_files(m);
+		module_close_files(m);
+		count(s, m);
+	}
+	keep_memory(s, NULL);
+}
+
 void symbolizer_touch(struct symbolizer *s, struct sym_module *m)
 {
+	m->used = s->turn;
 	// What the module opens from here on is counted when it settles.
 	s->files -= module_files(m);
 	if (s->modules != m) {
@@ -205,9 +227,35 @@ void sym_module_put(struct sym_module *m)
 		m->owner->unused++;
 }
 
+struct sym_module *sym_module_hold(struct sym_module *m)
+{
+	return take(m->owner, m);
+}
+
+bool sym_module_is_closed(const struct sym_module *m)
+{
+	return m->elf_ok && !m->elf.image && m->elf.fd < 0;
+}
+
+void sym_module_reopen(struct sym_module *m, int fd)
+{
+	struct file_id now;
+	struct stat st;
+
+	if (!sym_module_is_closed(m) || fstat(fd, &st))
+		return;
+	now = file_id_of(&st);
+	if (!file_id_equal(&now, &m->id))
+		return;
+	symbolizer_touch(m->owner, m);
+	m->elf.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	symbolizer_settle(m->owner, m);
+}
+
 static void insert(struct symbolizer *s, struct sym_module *m)
 {
 	m->owner = s;
+	m->used = s->turn;
 	m->refs = 1;
 	DL_PREPEND(s->modules, m);
 	symbolizer_settle(s, m);

@@ -22,15 +22,15 @@ from lib.watch import MIB, Watch
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 OPTIONS = ["--cpu", "99", "--kernel-stacks"]
 
-# What a recording may hold: itself; processes and rows, of which a storm makes new ones up to limits of their own (procs.c,
-# recorder.c); stacks and opened libraries, which grow with the time.
-BASE, STORM, STORM_A_SECOND, A_SECOND = 64 * MIB, 72 * MIB + 80 * MIB, MIB * 3 // 2, MIB // 4
+# What a recording may hold: itself and the symbols that it has read; processes, rows and stacks, of which a storm makes new
+# ones up to limits of their own (recorder.c).
+BASE, STORM, STORM_A_SECOND = 64 * MIB + 128 * MIB, 64 * MIB + 48 * MIB + 16 * MIB, MIB * 3 // 2
 DESCRIPTORS = 1024 // 4 + 64  # files of programs, a quarter of what is allowed, and our own
 SANITIZER = 3  # times as much, its quarantine aside
 QUARANTINE = 64 * MIB
 
 # Losses that this load makes by its nature: what is over before it is looked at, cut frames, processes beyond the budget.
-EXPECTED = {"stack_truncated", "stack_unreadable", "processes_evicted", "files_missing", "rows_full", "process_events",
+EXPECTED = {"stack_truncated", "stack_unreadable", "processes_evicted", "files_missing", "rows_full", "process_events", "pids_folded",
             "unseen", "mismatch", "evicted", "recursion", "request_too_long"}
 # Those that are of samples: together at most this part of all.
 LOST_MOST = 0.02
@@ -84,7 +84,7 @@ def check_stress(stress):
 
 
 def most_memory():
-    most = int(BASE + min(STORM, SECONDS * STORM_A_SECOND) + SECONDS * A_SECOND)
+    most = int(BASE + min(STORM, SECONDS * STORM_A_SECOND))
     return most * SANITIZER + QUARANTINE if sanitized() else most
 
 
@@ -95,8 +95,6 @@ def check_watched(watched):
     check(max(s.rss for s in watched.samples) <= most_memory(),
           "RSS %d MiB is above the budget" % (max(s.rss for s in watched.samples) // MIB))
     check_between(max(s.fds for s in watched.samples), 1, DESCRIPTORS, "descriptors")
-    check(max(s.fds for s in settled) - min(s.fds for s in settled) <= DESCRIPTORS // 4,
-          "descriptors vary: %s" % [s.fds for s in settled])
     first = settled[0].maps
     for sample in settled:
         if not check_equal(sample.maps, first, "kernel memory of each map after %.0f s" % sample.time):
@@ -106,7 +104,7 @@ def check_watched(watched):
 def totals_of_comments(profile):
     totals = {}
     for comment in profile.comments:
-        m = re.match(r"total node=\S+ device=(.*) op=(\w+) ops=(\d+) bytes=(\d+)$", comment)
+        m = re.match(r"total node=\S+ device=(.*) op=(\w+) ops=(\d+) bytes=(\d+) window=\d+$", comment)
         if m:
             totals[m[1], m[2]] = (int(m[3]), int(m[4]))
     return totals
@@ -141,7 +139,7 @@ def check_go(path):
 def losses(profile):
     found = {}
     for comment in profile.comments:
-        m = re.match(r"lost node=\S+ cause=(\w+) count=(\d+) \((.+)\)$", comment)
+        m = re.match(r"lost node=\S+ cause=(\w+) count=(\d+) window=\d+ \((.+)\)$", comment)
         if m:
             found[m[1]] = int(m[2])
     return found
@@ -154,7 +152,7 @@ def printed_losses(report):
 
 
 def samples_taken(profile):
-    return next(int(m[1]) for m in (re.match(r"sampled node=\S+ stacks=(\d+) ", c) for c in profile.comments) if m)
+    return next(int(m[1]) for m in (re.match(r"sampled node=\S+ stacks=(\d+) window=", c) for c in profile.comments) if m)
 
 
 def check_losses(profile, report):

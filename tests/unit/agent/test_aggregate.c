@@ -26,15 +26,31 @@ static struct bio_rec bio(uint64_t submit, uint64_t end, uint32_t window, uint64
 	return r;
 }
 
+static struct aggregate *aggregate_of(unsigned max_rows)
+{
+	struct aggregate_options o = { .max_rows = max_rows, .latency = true, .bytes = true };
+
+	return aggregate_new(&o);
+}
+
+// Who a made-up bio is of: its stack's number stands for the stack.
+static const struct row_who *who(const struct bio_rec *r)
+{
+	static struct row_who w;
+
+	w = (struct row_who){ .stack = (uint32_t)r->bio.stack, .process = 1, .service = 1, .tgid = r->bio.tgid };
+	return &w;
+}
+
 static void add(struct aggregate *a, struct bio_rec r)
 {
-	assert_int_equal(aggregate_record(a, &r, 0), 0);
+	assert_int_equal(aggregate_record(a, &r, who(&r), 0), 0);
 }
 
 static const struct row *find(const struct rows *r, uint64_t stack)
 {
 	for (unsigned i = 0; i < rows_count(r); i++)
-		if (rows_get(r, i)->key.stack == stack)
+		if (rows_get(r, i)->key.who.stack == stack)
 			return rows_get(r, i);
 	return NULL;
 }
@@ -44,7 +60,7 @@ static double total_time(const struct rows *r, uint64_t stack)
 	double t = 0;
 
 	for (unsigned i = 0; i < rows_count(r); i++)
-		if (rows_get(r, i)->key.stack == stack)
+		if (rows_get(r, i)->key.who.stack == stack)
 			t += rows_get(r, i)->time_ns;
 	return t;
 }
@@ -67,7 +83,7 @@ static void classes(void **state)
 
 static void totals_are_exact(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	uint64_t ops = 0, bytes = 0;
 	struct rows *r;
 
@@ -93,7 +109,7 @@ static void totals_are_exact(void **state)
 
 static void not_sampled_is_named(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	struct rows *r;
 
 	aggregate_begin(a, 0, 0);
@@ -111,13 +127,13 @@ static void not_sampled_is_named(void **state)
 // A bio of 25 s over three windows of 10 s: operations and bytes in the first, time in each, the parts add up.
 static void parts_add_up(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	struct bio_rec r = bio(2 * S, 27 * S, 0, 5, 4096, 1);
 	struct rows *w;
 
 	aggregate_begin(a, 0, 0);
 	aggregate_cut(a, 10 * S);
-	assert_int_equal(aggregate_in_flight(a, &r.bio, 0), 0);
+	assert_int_equal(aggregate_in_flight(a, &r.bio, who(&r), 0), 0);
 	w = aggregate_take(a);
 	rows_exact(w, 0, OP_READ, 1, 4096);
 	rows_scale(w);
@@ -128,7 +144,7 @@ static void parts_add_up(void **state)
 	rows_free(w);
 
 	aggregate_cut(a, 20 * S);
-	assert_int_equal(aggregate_in_flight(a, &r.bio, 0), 0);
+	assert_int_equal(aggregate_in_flight(a, &r.bio, who(&r), 0), 0);
 	w = aggregate_take(a);
 	rows_scale(w);
 	assert_true(total_time(w, 5) == 10.0 * S);
@@ -149,7 +165,7 @@ static void parts_add_up(void **state)
 // It completed between the cut and the scan of the map: its record is all there is.
 static void completed_around_the_cut(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	struct rows *w;
 
 	aggregate_begin(a, 0, 0);
@@ -172,13 +188,13 @@ static void completed_around_the_cut(void **state)
 // Seen by the scan, then its record before the window is taken: the part of the old window is charged once.
 static void seen_by_the_scan_then_completed(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	struct bio_rec r = bio(9 * S, 11 * S, 0, 5, 512, 1);
 	struct rows *w;
 
 	aggregate_begin(a, 0, 0);
 	aggregate_cut(a, 10 * S);
-	assert_int_equal(aggregate_in_flight(a, &r.bio, 0), 0);
+	assert_int_equal(aggregate_in_flight(a, &r.bio, who(&r), 0), 0);
 	add(a, r);
 	w = aggregate_take(a);
 	rows_exact(w, 0, OP_READ, 1, 512);
@@ -194,12 +210,12 @@ static void seen_by_the_scan_then_completed(void **state)
 
 static void in_flight_at_the_end(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	struct bio_rec r = bio(1 * S, 0, 0, 5, 512, 1);
 	struct rows *w;
 
 	aggregate_begin(a, 0, 0);
-	assert_int_equal(aggregate_in_flight_last(a, &r.bio, 0, 4 * S), 0);
+	assert_int_equal(aggregate_in_flight_last(a, &r.bio, who(&r), 0, 4 * S), 0);
 	w = aggregate_take(a);
 	rows_exact(w, 0, OP_READ, 1, 512);
 	rows_scale(w);
@@ -213,7 +229,7 @@ static void in_flight_at_the_end(void **state)
 
 static void again_counts_as_nothing(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	struct bio_rec r = bio(1, 2, 0, 5, 512, 1);
 	struct rows *w;
 
@@ -233,7 +249,7 @@ static void again_counts_as_nothing(void **state)
 // Its end was never seen: an operation and its bytes, no time. The others' time makes up for it.
 static void unseen_end(void **state)
 {
-	struct aggregate *a = aggregate_new(100);
+	struct aggregate *a = aggregate_of(100);
 	struct bio_rec r = bio(S, 0, 0, 5, 512, 1);
 	struct rows *w;
 
@@ -252,7 +268,7 @@ static void unseen_end(void **state)
 
 static void too_many_rows_fold(void **state)
 {
-	struct aggregate *a = aggregate_new(10);
+	struct aggregate *a = aggregate_of(10);
 	double ops = 0;
 	struct rows *w;
 
@@ -273,7 +289,7 @@ static void too_many_rows_fold(void **state)
 
 static void cpu_samples_have_no_disk(void **state)
 {
-	struct aggregate *a = aggregate_new(10);
+	struct aggregate *a = aggregate_of(10);
 	struct bio_rec r = bio(5, 5, 0, 9, 0, 1);
 	struct rows *w;
 
@@ -287,6 +303,108 @@ static void cpu_samples_have_no_disk(void **state)
 	assert_true(rows_get(w, 0)->cpu == 2);
 	assert_int_equal(rows_get(w, 0)->key.disk, AGGREGATE_NO_DISK);
 	rows_free(w);
+	aggregate_free(a);
+}
+
+static bool is_odd(uint32_t tgid, void *context)
+{
+	return tgid & 1;
+}
+
+// Where there are many rows, those of processes that are gone are added up without their process id.
+static void process_ids_fold(void **state)
+{
+	struct aggregate *a = aggregate_of(200);
+	double ops = 0, alive = 0;
+	struct rows *w;
+
+	aggregate_begin(a, 0, 0);
+	for (unsigned i = 1; i <= 98; i++) {
+		struct bio_rec r = bio(i, i + 10, 0, 5, 512, 1);
+
+		r.bio.tgid = i;
+		add(a, r);
+	}
+	assert_int_equal(aggregate_fold_pids(a, is_odd, NULL), 0);
+	for (unsigned i = 99; i <= 150; i++) {
+		struct bio_rec r = bio(i, i + 10, 0, 5, 512, 1);
+
+		r.bio.tgid = i;
+		add(a, r);
+	}
+	assert_int_equal(aggregate_fold_pids(a, is_odd, NULL), 75);
+	assert_int_equal(aggregate_fold_pids(a, is_odd, NULL), 0);
+	assert_int_equal(aggregate_rows_full(a), 0);
+	w = aggregate_take(a);
+	rows_exact(w, 0, OP_READ, 150, 150 * 512);
+	rows_scale(w);
+	assert_int_equal(rows_count(w), 76);
+	for (unsigned i = 0; i < rows_count(w); i++) {
+		const struct row *row = rows_get(w, i);
+
+		assert_int_equal(row->key.who.stack, 5);
+		assert_true(!row->key.who.tgid || !is_odd(row->key.who.tgid, NULL));
+		ops += row->ops;
+		alive += row->key.who.tgid ? row->ops : 0;
+	}
+	assert_true(ops == 150 && alive == 75);
+	rows_free(w);
+	aggregate_free(a);
+}
+
+// Who a bio in flight is of is known until scans do not see it any more; remembering charges nothing.
+static void remembered_in_flight(void **state)
+{
+	struct aggregate *a = aggregate_of(100);
+	struct bio_rec r = bio(1 * S, 3 * S, 0, 5, 512, 1), other = bio(1 * S, 3 * S, 0, 6, 512, 1);
+	struct rows *w;
+
+	aggregate_begin(a, 0, 0);
+	assert_null(aggregate_known(a, &r.bio));
+	aggregate_scan(a);
+	assert_int_equal(aggregate_remember(a, &r.bio, who(&r)), 0);
+	assert_int_equal(aggregate_remember(a, &other.bio, who(&other)), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		aggregate_scan(a);
+		assert_int_equal(aggregate_remember(a, &r.bio, who(&other)), 0);
+	}
+	assert_non_null(aggregate_known(a, &r.bio));
+	assert_int_equal(aggregate_known(a, &r.bio)->stack, 5);
+	assert_null(aggregate_known(a, &other.bio));
+	add(a, r);
+	assert_null(aggregate_known(a, &r.bio));
+	w = aggregate_take(a);
+	rows_exact(w, 0, OP_READ, 1, 512);
+	rows_scale(w);
+	assert_true(find(w, 5)->ops == 1 && find(w, 5)->time_ns == 2.0 * S);
+	rows_free(w);
+	aggregate_free(a);
+}
+
+static void windows_add_up(void **state)
+{
+	struct aggregate *a = aggregate_of(100);
+	struct rows *one, *two;
+
+	aggregate_begin(a, 0, 0);
+	add(a, bio(1, 101, 0, 5, 512, 1));
+	add(a, bio(1, 101, 0, 6, 512, 1));
+	aggregate_cut(a, 10 * S);
+	add(a, bio(11 * S, 11 * S + 100, 1, 5, 512, 1));
+	one = aggregate_take(a);
+	rows_exact(one, 0, OP_READ, 10, 5120);
+	rows_scale(one);
+	two = aggregate_take(a);
+	rows_exact(two, 0, OP_READ, 3, 1536);
+	rows_scale(two);
+	assert_int_equal(rows_merge(one, two), 0);
+	assert_int_equal(rows_sort(one), 0);
+	rows_free(two);
+	assert_int_equal(rows_count(one), 2);
+	assert_true(find(one, 5)->ops == 8 && find(one, 5)->bytes == 4096 && find(one, 5)->time_ns == 800);
+	assert_true(find(one, 6)->ops == 5);
+	assert_int_equal(rows_exact_ops(one, 0, OP_READ), 13);
+	rows_free(one);
 	aggregate_free(a);
 }
 
@@ -304,6 +422,9 @@ int main(void)
 		cmocka_unit_test(unseen_end),
 		cmocka_unit_test(too_many_rows_fold),
 		cmocka_unit_test(cpu_samples_have_no_disk),
+		cmocka_unit_test(process_ids_fold),
+		cmocka_unit_test(remembered_in_flight),
+		cmocka_unit_test(windows_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
