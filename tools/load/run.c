@@ -17,6 +17,7 @@
 
 enum {
 	PAGE = 4096,
+	HUGE_PAGE = 2 << 20,
 };
 
 struct job {
@@ -173,10 +174,13 @@ char *lane_buffer(const struct lane *l, unsigned n)
 {
 	uint64_t state = l->entry->seed + l->index, word;
 	size_t len = (l->entry->size * n + PAGE - 1) / PAGE * PAGE;
-	char *buffer = aligned_alloc(PAGE, len);
+	char *buffer = aligned_alloc(len < HUGE_PAGE ? PAGE : HUGE_PAGE, len);
 
 	if (!buffer)
 		return NULL;
+	// Of whole huge pages a large request is one bio, where small ones scattered over memory make several.
+	if (len >= HUGE_PAGE)
+		madvise(buffer, len, MADV_HUGEPAGE);
 	memset(buffer, 0, len);
 	for (size_t at = 0; at < len && !l->entry->zero; at += sizeof(word)) {
 		word = next_random(&state);
