@@ -22,7 +22,7 @@
 struct unwind_walk {
 	u64 ip, sp, bp;
 	u32 list, n_list; /* the process's mappings */
-	u32 base;	  /* of a search; in memory, so that the verifier does not follow its values */
+	u32 base;	  /* what a search found; read again from memory, it is one number to the verifier, not one for each way */
 	u8 exact;	  /* ip is an address that was executed, not one that is returned to */
 	u8 bp_lost;
 	u8 broken; /* enum unwind_break */
@@ -52,23 +52,23 @@ static __always_inline u64 not_negative(u64 difference)
 /* The last of n sorted mappings that starts at or below pc, into w->map. */
 static __always_inline bool unwind_find_mapping(struct unwind_walk *w, u64 pc)
 {
-	u32 i, n = w->n_list, half, at, *words;
-	u64 start, *out = (u64 *)&w->map;
+	u64 n = w->n_list, list = w->list, base = 0, start, half, at, *out = (u64 *)&w->map;
+	u32 i, *words;
 
 	if (pc - w->map.start < (u64)w->map.pages << 12)
 		return true;
 	words = unwind_words(w->list);
 	if (!words || !n)
 		return false;
-	w->base = 0;
 	for (i = 0; i < 12 && n > 1; i++) {
 		half = n >> 1;
-		at = w->list + (w->base + half) * (sizeof(struct unwind_mapping) / 4);
+		at = list + (base + half) * (sizeof(struct unwind_mapping) / 4);
 		start = *(u64 *)&words[at & UNWIND_PAIR_MASK];
-		w->base += half & (u32)not_negative(pc - start);
+		base += half & not_negative(pc - start);
 		n -= half;
 	}
-	at = w->list + *(volatile u32 *)&w->base * (sizeof(struct unwind_mapping) / 4);
+	w->base = base;
+	at = list + *(volatile u32 *)&w->base * (sizeof(struct unwind_mapping) / 4);
 	for (i = 0; i < 3; i++) {
 		out[i] = *(u64 *)&words[at & UNWIND_PAIR_MASK];
 		at += 2;
@@ -83,26 +83,27 @@ static __always_inline bool unwind_find_mapping(struct unwind_walk *w, u64 pc)
 static __always_inline const struct unwind_rule *unwind_find_rule(struct unwind_walk *w, u64 pc)
 {
 	u64 relative = ((u64)w->map.first << 12) + (pc - w->map.start), page = relative >> UNWIND_PAGE_BITS;
-	u32 key = (u32)(relative << 16) | 0xffff, i, n, half, rows, at, *words;
+	u64 key = (relative << 16 & 0xffff0000) | 0xffff, n, half, rows, at, base = 0;
+	u32 i, *words;
 
 	if (page >= w->map.n_index)
 		return 0;
 	words = unwind_words(w->map.index);
 	if (!words)
 		return 0;
-	at = w->map.index + (u32)page * 2;
+	at = w->map.index + page * 2;
 	rows = words[at & UNWIND_WORD_MASK];
 	n = words[(at + 1) & UNWIND_WORD_MASK];
 	words = unwind_words(rows);
 	if (!words || !n)
 		return 0;
-	w->base = 0;
 	for (i = 0; i < 17 && n > 1; i++) {
 		half = n >> 1;
-		at = (rows + w->base + half) & UNWIND_WORD_MASK;
-		w->base += half & (u32)not_negative((u64)key - words[at]);
+		at = (rows + base + half) & UNWIND_WORD_MASK;
+		base += half & not_negative(key - words[at]);
 		n -= half;
 	}
+	w->base = base;
 	at = (rows + *(volatile u32 *)&w->base) & UNWIND_WORD_MASK;
 	return unwind_rule_at(words[at] & 0xffff);
 }
