@@ -100,35 +100,62 @@ static int add_pid(const char *item, struct filter *f, struct error *e)
 	return 0;
 }
 
-static int add_comm(const char *name, struct filter *f, struct error *e)
+static int add_comm(const char *option, const char *name, char to[FILTER_MAX][16], unsigned *n, struct error *e)
 {
 	size_t len = strlen(name);
 
 	if (!len)
-		return error_set(e, -EINVAL, "--comm: the name is empty");
+		return error_set(e, -EINVAL, "%s: the name is empty", option);
 	if (len > COMM_BYTES)
-		return error_set(e, -EINVAL, "--comm: the kernel keeps %d bytes of a name; use --comm '%.*s'", COMM_BYTES, COMM_BYTES, name);
-	for (unsigned i = 0; i < f->n_comm; i++)
-		if (!strcmp(f->comm[i], name))
+		return error_set(e, -EINVAL, "%s: the kernel keeps %d bytes of a name; use '%.*s'", option, COMM_BYTES, COMM_BYTES, name);
+	for (unsigned i = 0; i < *n; i++)
+		if (!strcmp(to[i], name))
 			return 0;
 	// The BPF side compares all 16 bytes: what follows the name is 0.
-	memset(f->comm[f->n_comm], 0, sizeof(f->comm[0]));
-	memcpy(f->comm[f->n_comm++], name, len);
+	memset(to[*n], 0, sizeof(to[0]));
+	memcpy(to[(*n)++], name, len);
 	return 0;
 }
 
-static int add_cgroup(const char *name, struct filter *f, struct error *e)
+static int add_cgroup(const char *name, bool exclude, struct filter *f, struct error *e)
 {
 	struct cgroup_id found;
 	int err = cgroup_find(NULL, name, &found, e);
 
 	if (err)
 		return err;
+	if (f->n_cgroup == FILTER_MAX)
+		return error_set(e, -E2BIG, "more than %d cgroups", FILTER_MAX);
 	f->cgroup[f->n_cgroup] = found.id;
 	f->cgroup_v1[f->n_cgroup] = found.v1;
+	f->cgroup_exclude[f->n_cgroup] = exclude;
 	memcpy(f->controller[f->n_cgroup], found.controller, sizeof(found.controller));
 	f->n_cgroup++;
+	f->n_exclude_cgroup += exclude;
 	return 0;
+}
+
+static bool names_cgroup(const char *name)
+{
+	static const char *const ends[] = { ".service", ".slice", ".scope" };
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		if (len > strlen(ends[i]) && !strcmp(name + len - strlen(ends[i]), ends[i]))
+			return true;
+	return *name == '/';
+}
+
+// A cgroup that is not there has nothing to keep out.
+static int add_exclude(const char *name, struct filter *f, struct error *e)
+{
+	int err;
+
+	if (!names_cgroup(name))
+		return add_comm("exclude", name, f->exclude_comm, &f->n_exclude_comm, e);
+	err = add_cgroup(name, true, f, e);
+	f->n_exclude_missing += err == -ENOENT;
+	return err == -ENOENT ? 0 : err;
 }
 
 static int add_device(const char *name, const struct devices *devices, struct filter *f, struct error *e)
@@ -155,7 +182,7 @@ static int add_device(const char *name, const struct devices *devices, struct fi
 static int too_many(const struct filter_options *o, struct error *e)
 {
 	if (o->n_pid <= FILTER_MAX && o->n_comm <= FILTER_MAX && o->n_cgroup <= FILTER_MAX && o->n_device <= FILTER_MAX &&
-	    o->n_op <= FILTER_MAX)
+	    o->n_op <= FILTER_MAX && o->n_exclude <= FILTER_MAX)
 		return 0;
 	return error_set(e, -E2BIG, "more than %d filters of one kind", FILTER_MAX);
 }
@@ -172,9 +199,11 @@ int filter_resolve(const struct filter_options *options, const struct devices *d
 	for (unsigned i = 0; i < o->n_pid && !err; i++)
 		err = each_item(o->pid[i], add_pid, "--pid", &f, e);
 	for (unsigned i = 0; i < o->n_comm && !err; i++)
-		err = add_comm(o->comm[i], &f, e);
+		err = add_comm("--comm", o->comm[i], f.comm, &f.n_comm, e);
 	for (unsigned i = 0; i < o->n_cgroup && !err; i++)
-		err = add_cgroup(o->cgroup[i], &f, e);
+		err = add_cgroup(o->cgroup[i], false, &f, e);
+	for (unsigned i = 0; i < o->n_exclude && !err; i++)
+		err = add_exclude(o->exclude[i], &f, e);
 	for (unsigned i = 0; i < o->n_device && !err; i++)
 		err = add_device(o->device[i], devices, &f, e);
 	if (!err)

@@ -17,6 +17,9 @@
 struct filter_options {
 	const char *pid[FILTER_MAX], *comm[FILTER_MAX], *cgroup[FILTER_MAX], *device[FILTER_MAX], *op[FILTER_MAX];
 	unsigned n_pid, n_comm, n_cgroup, n_device, n_op;
+	// Kept out whatever the others say: a cgroup's path (begins with '/', or ends as units do) or a thread's name.
+	const char *exclude[FILTER_MAX];
+	unsigned n_exclude;
 };
 
 struct filter {
@@ -28,6 +31,10 @@ struct filter {
 	uint32_t device[FILTER_DEVICES_MAX];
 	uint32_t ops; // bit mask of 1 << enum op_class (bpf/record_rec.h); 0 = all
 	unsigned n_pid, n_comm, n_cgroup, n_device;
+	bool cgroup_exclude[FILTER_MAX]; // kept out, not wanted
+	char exclude_comm[FILTER_MAX][16];
+	unsigned n_exclude_comm, n_exclude_cgroup; // the latter are among n_cgroup
+	unsigned n_exclude_missing;		   // cgroups to keep out that do not exist now
 };
 
 // -EINVAL for what is no pid, op and so on, -ENOENT for what does not exist here; the message says what to do. A cgroup is

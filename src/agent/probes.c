@@ -106,7 +106,7 @@ static int fill_filters(struct probes *p, const struct probes_options *o)
 	const struct filter *f = o->filter;
 	int pids = bpf_map__fd(probes_map(p, "filter_pids")), comms = bpf_map__fd(probes_map(p, "filter_comms"));
 	int devices = bpf_map__fd(probes_map(p, "filter_devices"));
-	uint8_t one = 1;
+	uint8_t one = 1, wanted = COMM_WANTED, excluded = COMM_EXCLUDED;
 	int err = 0;
 
 	if (o->config.follow)
@@ -114,7 +114,9 @@ static int fill_filters(struct probes *p, const struct probes_options *o)
 	for (unsigned i = 0; f && i < f->n_pid && !err; i++)
 		err = bpf_map_update_elem(pids, &f->pid[i], &one, BPF_ANY);
 	for (unsigned i = 0; f && i < f->n_comm && !err; i++)
-		err = bpf_map_update_elem(comms, f->comm[i], &one, BPF_ANY);
+		err = bpf_map_update_elem(comms, f->comm[i], &wanted, BPF_ANY);
+	for (unsigned i = 0; f && i < f->n_exclude_comm && !err; i++)
+		err = bpf_map_update_elem(comms, f->exclude_comm[i], &excluded, BPF_ANY);
 	for (unsigned i = 0; f && i < f->n_device && !err; i++)
 		err = bpf_map_update_elem(devices, &f->device[i], &one, BPF_ANY);
 	return err;
@@ -217,6 +219,7 @@ static int configure(struct probes *p, const struct form *form, const struct pro
 	config.by_pid = config.follow || (o->filter && o->filter->n_pid);
 	config.by_comm = o->filter && o->filter->n_comm;
 	config.by_device = o->filter && o->filter->n_device;
+	config.excludes |= o->filter && o->filter->n_exclude_comm ? EXCLUDE_COMM : 0;
 	config.ops = o->filter ? o->filter->ops : 0;
 	config.max_frames = max_frames();
 	memcpy(value, &config, sizeof(config));

@@ -53,10 +53,12 @@ static int configure(struct recorder *r, struct probes_options *o, struct error 
 	c->kernel_stacks = r->options.kernel_stacks;
 	c->unwind = !r->options.frame_pointers;
 	c->follow = r->options.follow;
-	c->by_cgroup = f->n_cgroup > 0;
+	c->by_cgroup = f->n_cgroup > f->n_exclude_cgroup;
+	c->excludes = f->n_exclude_cgroup ? EXCLUDE_CGROUP : 0;
 	c->n_cgroups = f->n_cgroup;
 	for (unsigned i = 0; i < f->n_cgroup; i++) {
 		c->cgroups[i].id = f->cgroup[i];
+		c->cgroups[i].exclude = f->cgroup_exclude[i];
 		c->cgroups[i].subsys = -1;
 		if (f->cgroup_v1[i] && kernel_facts_subsys(f->controller[i], &c->cgroups[i].subsys))
 			return error_set(e, -ENOENT, "--cgroup: this kernel has no controller %s; name a path of another hierarchy",

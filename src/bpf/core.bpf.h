@@ -91,7 +91,7 @@ struct comm_key {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
+	__uint(max_entries, 128);
 	__type(key, struct comm_key);
 	__type(value, u8);
 } filter_comms SEC(".maps");
@@ -284,7 +284,7 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 	opf = READ(bio, bi_opf);
 	size = READ(bio, bi_iter.bi_size);
 	op = op_of(opf, size);
-	if ((config.ops || config.by_device || config.by_pid || config.by_comm || config.by_cgroup) &&
+	if ((config.ops || config.by_device || config.by_pid || config.by_comm || config.by_cgroup || config.excludes) &&
 	    !wanted(task, bio, tgid, op, slot)) {
 		cpu->filtered_ops++;
 		return;

@@ -20,9 +20,11 @@ int on_cpu_clock(void *ctx)
 	bpf_get_current_comm(comm.comm, sizeof(comm.comm));
 	if (config.by_pid && !bpf_map_lookup_elem(&filter_pids, &tgid))
 		return 0;
-	if (config.by_comm && !bpf_map_lookup_elem(&filter_comms, &comm))
+	if (!comm_wanted(&comm))
 		return 0;
-	if (config.by_cgroup && !task_wanted_by_cgroup(current_task(), 0))
+	if (config.by_cgroup && !task_in_cgroups(current_task(), 0, 0))
+		return 0;
+	if ((config.excludes & EXCLUDE_CGROUP) && task_in_cgroups(current_task(), 0, 1))
 		return 0;
 	e.tgid = tgid;
 	e.tid = (u32)id;

@@ -70,6 +70,17 @@ enum loss_cause {
 #define RECORD_CGROUPS 64
 #define RECORD_WEIGHT_ONE 256	   /* a weight of 1: weights are 1/p in 24.8 fixed point */
 
+enum exclude_flag {
+	EXCLUDE_COMM = 1,
+	EXCLUDE_CGROUP = 2,
+};
+
+/* Values of filter_comms. */
+enum comm_rule {
+	COMM_WANTED = 1,
+	COMM_EXCLUDED = 2,
+};
+
 /* Set before loading. */
 struct record_config {
 	u32 self;	     /* our own process id: its bios are kept out */
@@ -80,7 +91,7 @@ struct record_config {
 	u8 kernel_stacks;
 	u8 by_pid, by_comm, by_cgroup, by_device; /* filters that are set */
 	u8 follow;	     /* by_pid follows forks */
-	u8 pad;
+	u8 excludes;	     /* enum exclude_flag: what is kept out whatever the filters say */
 	u8 unwind; /* user stacks are walked by tables; 0 = by frame pointer only */
 	u8 pad2[3];
 	u32 max_frames; /* of one stack by frame pointer: kernel.perf_event_max_stack, at most RECORD_FRAMES; a stack of so many was cut */
@@ -88,7 +99,7 @@ struct record_config {
 	struct {
 		u64 id;
 		s32 subsys; /* -1 = unified */
-		u32 pad;
+		u32 exclude; /* kept out; 0 = wanted */
 	} cgroups[RECORD_CGROUPS];
 };
 

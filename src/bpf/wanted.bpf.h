@@ -80,7 +80,8 @@ static __always_inline struct cgroup *bio_cgroup(struct bio *bio)
 	return blkg ? READ(blkg, blkcg, css.cgroup) : 0;
 }
 
-static __noinline bool cgroup_wanted(struct cgroup *cg, s32 subsys)
+/* Whether it or one that it is in is among those that are wanted (or, with exclude, kept out). */
+static __noinline bool cgroup_listed(struct cgroup *cg, s32 subsys, u32 exclude)
 {
 	struct cgroup_subsys_state *css;
 	u32 i, depth;
@@ -91,7 +92,7 @@ static __noinline bool cgroup_wanted(struct cgroup *cg, s32 subsys)
 		for (i = 0; i < RECORD_CGROUPS; i++) {
 			if (i >= config.n_cgroups)
 				break;
-			if (config.cgroups[i].id == id && config.cgroups[i].subsys == subsys)
+			if (config.cgroups[i].id == id && config.cgroups[i].subsys == subsys && config.cgroups[i].exclude == exclude)
 				return true;
 		}
 		css = BPF_CORE_READ(cg, self.parent);
@@ -100,7 +101,7 @@ static __noinline bool cgroup_wanted(struct cgroup *cg, s32 subsys)
 	return false;
 }
 
-static __noinline bool task_wanted_by_cgroup(struct task_struct *task, struct cgroup *owner)
+static __noinline bool task_in_cgroups(struct task_struct *task, struct cgroup *owner, u32 exclude)
 {
 	s32 last = -2, subsys;
 	u32 i;
@@ -109,18 +110,29 @@ static __noinline bool task_wanted_by_cgroup(struct task_struct *task, struct cg
 		if (i >= config.n_cgroups)
 			break;
 		subsys = config.cgroups[i].subsys;
-		if (subsys == last)
+		if (subsys == last || config.cgroups[i].exclude != exclude)
 			continue;
 		last = subsys;
-		if (cgroup_wanted(owner ? owner : task_cgroup(task, subsys), subsys))
+		if (cgroup_listed(owner ? owner : task_cgroup(task, subsys), subsys, exclude))
 			return true;
 	}
 	return false;
 }
 
+static __always_inline bool comm_wanted(struct comm_key *comm)
+{
+	u8 *rule;
+
+	if (!config.by_comm && !(config.excludes & EXCLUDE_COMM))
+		return true;
+	rule = bpf_map_lookup_elem(&filter_comms, comm);
+	return rule ? *rule != COMM_EXCLUDED : !config.by_comm;
+}
+
 static __always_inline bool wanted(struct task_struct *task, struct bio *bio, u32 tgid, u8 op, u32 slot)
 {
 	struct comm_key comm = {};
+	struct cgroup *owner = 0;
 
 	if (config.ops && !(config.ops & (1u << op)))
 		return false;
@@ -128,15 +140,18 @@ static __always_inline bool wanted(struct task_struct *task, struct bio *bio, u3
 		return false;
 	if (config.by_pid && !bpf_map_lookup_elem(&filter_pids, &tgid))
 		return false;
-	if (config.by_comm) {
+	if (config.by_comm || (config.excludes & EXCLUDE_COMM)) {
 		bpf_get_current_comm(comm.comm, sizeof(comm.comm));
-		if (!bpf_map_lookup_elem(&filter_comms, &comm))
+		if (!comm_wanted(&comm))
 			return false;
 	}
-	if (config.by_cgroup &&
-	    !task_wanted_by_cgroup(task, READ_TASK(task, flags) & PF_KTHREAD ? bio_cgroup(bio) : 0))
+	if (!config.by_cgroup && !(config.excludes & EXCLUDE_CGROUP))
+		return true;
+	if (READ_TASK(task, flags) & PF_KTHREAD)
+		owner = bio_cgroup(bio);
+	if (config.by_cgroup && !task_in_cgroups(task, owner, 0))
 		return false;
-	return true;
+	return !(config.excludes & EXCLUDE_CGROUP) || !task_in_cgroups(task, owner, 1);
 }
 
 #endif
