@@ -163,20 +163,28 @@ static bool is_ecs_id(const char *text)
 	return strlen(text) > 33 && is_hex(text, 32) && text[32] == '-' && strspn(text + 33, "0123456789") == strlen(text + 33);
 }
 
-// The identity in "docker-<id>.scope", "cri-containerd-<id>.scope", "libpod-<id>", "x.slice:cri-containerd:<id>", "<id>";
-// not that of the monitor beside a container (crio-conmon-<id>.scope): conmon is no part of it.
-static bool container_id(const char *part, const char *parent, char *out, size_t cap)
+// Where the identity is in a part whose ".scope" was cut off; "" for the monitor beside a container
+// (crio-conmon-<id>.scope): conmon is no part of it.
+static const char *find_id(const char *copy)
 {
-	char copy[PART_MAX], *id;
+	const char *id = strrchr(copy, ':');
 
-	snprintf(copy, sizeof(copy), "%s", part);
-	chop(copy, ".scope");
-	id = strrchr(copy, ':');
 	if (!id && !is_ecs_id(copy))
 		id = strrchr(copy, '-');
 	if (id && strstr(copy, "conmon-"))
-		return false;
-	id = id ? id + 1 : copy;
+		return "";
+	return id ? id + 1 : copy;
+}
+
+// The identity in "docker-<id>.scope", "cri-containerd-<id>.scope", "libpod-<id>", "x.slice:cri-containerd:<id>", "<id>".
+static bool container_id(const char *part, const char *parent, char *out, size_t cap)
+{
+	char copy[PART_MAX];
+	const char *id;
+
+	snprintf(copy, sizeof(copy), "%s", part);
+	chop(copy, ".scope");
+	id = find_id(copy);
 	if (is_id(id)) {
 		snprintf(out, cap, "%.*s", SHORT_ID, id);
 		return true;
@@ -379,6 +387,77 @@ void service_from_cgroup(const char *proc_cgroup_text, const char *process, char
 	    !find_in(proc_cgroup_text, find_unit, name, sizeof(name)))
 		snprintf(name, sizeof(name), "%s", process);
 	text_sanitize(out, cap, name, strlen(name));
+}
+
+// ---- the same container, for the files that tell more of it
+
+// "pod<uid>" of cgroupfs, "kubepods-burstable-pod<uid>.slice" of systemd, which writes '_' for '-'.
+static bool pod_uid(const char *part, char out[40])
+{
+	const char *at = strstr(part, "pod");
+	size_t n = 0;
+
+	for (; at; at = strstr(at + 1, "pod")) {
+		const char *uid = at + 3;
+
+		for (n = 0; n < 36 && (strchr("0123456789abcdef", uid[n]) || uid[n] == '-' || uid[n] == '_') && uid[n]; n++)
+			out[n] = uid[n] == '_' ? '-' : uid[n];
+		out[n] = 0;
+		if (n >= 32)
+			return true;
+	}
+	out[0] = 0;
+	return false;
+}
+
+// Rootless: below somebody's user-UID.slice.
+static long user_of(const struct path *p)
+{
+	unsigned uid;
+
+	for (unsigned i = 0; i < p->n; i++)
+		if (begins(p->part[i], "user-") && ends(p->part[i], ".slice") && sscanf(p->part[i] + 5, "%9u", &uid) == 1)
+			return (long)uid;
+	return -1;
+}
+
+static bool read_container(const struct path *p, struct service_container *ret)
+{
+	char copy[PART_MAX], pod[40];
+
+	for (unsigned i = p->n; i-- > 0;) {
+		const char *id;
+
+		snprintf(copy, sizeof(copy), "%s", p->part[i]);
+		chop(copy, ".scope");
+		id = find_id(copy);
+		if (!is_id(id))
+			continue;
+		memcpy(ret->id, id, sizeof(ret->id));
+		ret->uid = user_of(p);
+		ret->pod_uid[0] = 0;
+		for (unsigned k = 0; k < i; k++)
+			if (pod_uid(p->part[k], pod))
+				memcpy(ret->pod_uid, pod, sizeof(pod));
+		return true;
+	}
+	return false;
+}
+
+bool service_container(const char *proc_cgroup_text, struct service_container *ret)
+{
+	static const char *const order[] = { NULL, "memory", "pids", "name=systemd" };
+	struct path p;
+	struct line l;
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		if (!find_line(proc_cgroup_text, order[i], false, &l))
+			continue;
+		split(l.path, l.path_len, &p);
+		if (read_container(&p, ret))
+			return true;
+	}
+	return false;
 }
 
 int service_cgroup_path(const char *proc_cgroup_text, char *ret_path, size_t cap, char *ret_controller, size_t controller_cap)
