@@ -12,7 +12,7 @@ enum {
 	STATUS_USAGE = 2,
 };
 
-extern const struct command command_record;
+extern const struct command command_agent, command_record;
 extern const struct command command_top;
 extern const struct command command_export;
 extern const struct command command_diff;

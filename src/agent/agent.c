@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/cost.h"
+#include "common/clock.h"
+
+#define STEP_MS 100
+#define CLOSE_MS 200 // for the ship, when there is nothing more to wait for
+#define WAITING_MIN (4u << 20)
+
+void agent_say(struct agent *a, enum agent_level level, const char *format, ...)
+{
+	char text[600];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	a->log(a->log_context, level, text);
+}
+
+static int open_spool(struct agent *a, struct error *e)
+{
+	const struct agent_config *c = &a->config;
+	struct spool_options o = { .directory = c->directory, .max_size = c->max_size, .node = c->node_name };
+
+	o.max_waiting = c->memory / 8 > WAITING_MIN ? c->memory / 8 : WAITING_MIN;
+	return spool_open(&o, &a->spool, e);
+}
+
+static void greet(struct agent *a)
+{
+	const char *reason = recorder_backend_reason(a->recorder), *text;
+
+	for (unsigned i = 0; (text = agent_config_warning(&a->config, i)); i++)
+		agent_say(a, AGENT_WARNING, "%s", text);
+	if (a->filter.n_exclude_missing)
+		agent_say(a, AGENT_WARNING, "exclude: %u of the cgroups do not exist now; they are looked for at each window's end",
+			  a->filter.n_exclude_missing);
+	agent_say(a, AGENT_INFO, "node %s, backend %s%s%s", a->config.node_name, recorder_backend(a->recorder),
+		  *reason ? ": " : "", reason);
+}
+
+int agent_new(const char *path, agent_log_fn log, void *context, struct agent **ret, struct error *e)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	int err = -ENOMEM;
+
+	if (!a || !(a->path = strdup(path))) {
+		error_set(e, err, "no memory for the agent; free some and try again");
+		goto fail;
+	}
+	a->log = log;
+	a->log_context = context;
+	err = agent_config_read(path, &a->config, e);
+	if (!err)
+		err = agent_config_filter(&a->config, &a->filter, e);
+	if (!err)
+		err = open_spool(a, e);
+	if (!err)
+		err = agent_recorder(&a->config, &a->filter, &a->recorder, e);
+	if (!err)
+		err = agent_ship(a, &a->config, false, e);
+	if (!err)
+		err = recorder_start(a->recorder, e);
+	if (err)
+		goto fail;
+	greet(a);
+	*ret = a;
+	return 0;
+fail:
+	agent_free(a);
+	return err;
+}
+
+// Waits until the window's end at most.
+static int wait_ms(const struct agent *a, uint64_t now)
+{
+	uint64_t ms = (a->due - now) / 1000000 + 1;
+
+	return ms < STEP_MS ? (int)ms : STEP_MS;
+}
+
+static int end_window(struct agent *a, struct error *e)
+{
+	int err = agent_cut(a, e);
+
+	a->due = 0;
+	agent_refresh_filter(a);
+	// A window that could not be made is a loss that is counted and said; the next one may be made.
+	if (err && a->recorder)
+		agent_say(a, AGENT_ERROR, "a window is lost: %s", e->text);
+	return 0;
+}
+
+int agent_step(struct agent *a, struct error *e)
+{
+	uint64_t now = clock_realtime();
+	int err;
+
+	// A clock that was set back must not make a window of years.
+	if (!a->due || a->due > now + a->config.window)
+		a->due = agent_next_end(now, a->config.window);
+	if (now >= a->due)
+		return end_window(a, e);
+	err = recorder_poll(a->recorder, wait_ms(a, now));
+	if (err < 0 && err != -EINTR)
+		return error_set(e, err, "cannot read what the kernel recorded: %s", strerror(-err));
+	return err;
+}
+
+int agent_stop(struct agent *a, unsigned timeout_ms, struct error *e)
+{
+	struct spool_stats stats;
+	int err = recorder_stop(a->recorder, e);
+
+	if (!err)
+		err = agent_last(a, a->recorder, e);
+	if (spool_flush(a->spool, timeout_ms) && !err) {
+		spool_stats(a->spool, &stats);
+		err = error_set(e, -ETIMEDOUT, "%llu batches could not be written to the spool in time and are lost%s%s",
+				(unsigned long long)stats.waiting, stats.write_error ? ": " : "",
+				stats.write_error ? strerror(-stats.write_error) : "");
+	}
+	return err;
+}
+
+void agent_free(struct agent *a)
+{
+	if (!a)
+		return;
+	ship_close(a->ship, CLOSE_MS);
+	recorder_free(a->recorder);
+	spool_close(a->spool, 0);
+	agent_config_free(&a->config);
+	free(a->path);
+	free(a);
+}
+
+void agent_measure(struct agent *a, struct agent_metrics *ret)
+{
+	struct agent_metrics m = a->metrics;
+	struct cost c;
+
+	cost_read(&c);
+	m.cpu_ns = c.cpu_ns;
+	m.bpf_ns = c.bpf_ns + a->retired_bpf_ns;
+	m.bpf_runs = c.bpf_runs + a->retired_bpf_runs;
+	m.rss = c.rss;
+	m.peak_rss = c.peak_rss;
+	m.map_bytes = c.map_bytes;
+	m.memory_budget = a->config.memory;
+	spool_stats(a->spool, &m.spool);
+	*ret = m;
+}
+
+void agent_metrics_text(struct agent *a, struct buf *ret)
+{
+	struct agent_metrics m;
+	struct ship_stats s;
+
+	agent_measure(a, &m);
+	agent_metrics_print(&m, ret);
+	if (!a->ship)
+		return;
+	ship_stats(a->ship, &s);
+	metrics_print(ship_metrics, ship_metrics_n, &s, ret);
+}
+
+void agent_metrics_line(struct agent *a, struct buf *ret)
+{
+	struct agent_metrics m;
+
+	agent_measure(a, &m);
+	agent_metrics_summary(&m, ret);
+}
+
+const char *agent_backend(const struct agent *a)
+{
+	return recorder_backend(a->recorder);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the daemon's object share: agent.c (life), agent_window.c (windows to batches), agent_reload.c.
+#ifndef BLKPROF_AGENT_AGENT_INTERNAL_H
+#define BLKPROF_AGENT_AGENT_INTERNAL_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "agent/agent.h"
+#include "agent/agent_config.h"
+#include "agent/ship.h"
+#include "agent/spool.h"
+
+#define ENDPOINTS_MAX 16
+
+struct agent {
+	char *path;
+	agent_log_fn log;
+	void *log_context;
+	struct agent_config config;
+	struct filter filter;	     // as resolved for the recorder
+	struct recorder *recorder;
+	struct spool *spool;
+	struct ship *ship;	     // NULL without endpoints
+	uint64_t due;		     // end of this window, ns since the epoch
+	uint64_t retired_bpf_ns, retired_bpf_runs; // of probes that were replaced
+	struct agent_metrics metrics;
+};
+
+void agent_say(struct agent *a, enum agent_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// agent_window.c
+uint64_t agent_next_end(uint64_t now, uint64_t window); // the next multiple of the window's length
+int agent_cut(struct agent *a, struct error *e);	 // ends a window: its batch goes to the spool
+int agent_last(struct agent *a, struct recorder *r, struct error *e); // what a stopped recorder has left
+
+// agent_reload.c
+int agent_recorder(const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e);
+// Ends the ship that there is and starts the one of c. With check it only says whether it could be started.
+int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct error *e);
+// Cgroups and devices are other ones when what they name was made anew.
+void agent_refresh_filter(struct agent *a);
+
+#endif

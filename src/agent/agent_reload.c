@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made from the configuration: probes and ship; and how they are replaced while the agent runs.
+#include <errno.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/cost.h"
+
+#define CLOSE_MS 500
+
+int agent_recorder(const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e)
+{
+	struct recorder_options o = {
+		.backend = c->backend_kind, .rate = c->rate, .cpu_hz = c->cpu_hz, .kernel_stacks = c->kernel_stacks,
+		.labels = c->label_set, .node = c->node_name, .filter = *f,
+		.memory = c->memory / 8 * 7,
+	};
+
+	return recorder_new(&o, ret, e);
+}
+
+static void say_ship(void *context, const char *text)
+{
+	agent_say(context, AGENT_INFO, "%s", text);
+}
+
+static int parse_endpoints(const struct agent_config *c, struct ship_endpoint *to, struct error *e)
+{
+	int err;
+
+	for (unsigned i = 0; i < c->endpoint.n; i++) {
+		err = ship_endpoint_parse(c->endpoint.item[i], c->insecure, &to[i], e);
+		if (err)
+			return error_prefix(e, err, "line %u", c->endpoint.line[i]);
+		if (to[i].curve && !*c->key)
+			return error_set(e, -EINVAL, "line %u: the endpoint has a public key, and `key` in [ship] names no key of this "
+					 "node; make one with `blkprof keygen`", c->endpoint.line[i]);
+	}
+	return 0;
+}
+
+int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct error *e)
+{
+	struct ship_endpoint endpoints[ENDPOINTS_MAX];
+	struct ship_options o = { .endpoints = endpoints, .n_endpoints = c->endpoint.n, .say = say_ship, .say_context = a };
+	struct ship_source source = ship_source_spool(a->spool);
+	struct key_pair key;
+	int err;
+
+	if (c->endpoint.n > ENDPOINTS_MAX)
+		return error_set(e, -EINVAL, "[ship] has %u endpoints; %d are allowed", c->endpoint.n, ENDPOINTS_MAX);
+	err = parse_endpoints(c, endpoints, e);
+	if (!err && *c->key) {
+		err = key_file_read(c->key, &key, e);
+		o.key = &key;
+	}
+	if (!err && !check) {
+		// Two of them would take batches from each other.
+		ship_close(a->ship, CLOSE_MS);
+		a->ship = NULL;
+		spool_rewind(a->spool);
+		err = c->endpoint.n ? ship_open(&o, &source, &a->ship, e) : 0;
+	}
+	if (*c->key)
+		key_pair_clear(&key);
+	return err;
+}
+
+// Probes are replaced at the end of a window: the new ones count from the moment the old ones stop, and what the old ones
+// had in flight is charged to their last window.
+static int replace_recorder(struct agent *a, const struct agent_config *c, const struct filter *f, struct error *e)
+{
+	struct recorder *old = a->recorder, *fresh = NULL;
+	struct cost before, after;
+	int err = agent_recorder(c, f, &fresh, e);
+
+	if (!err)
+		err = recorder_start(fresh, e);
+	if (err) {
+		recorder_free(fresh);
+		return err;
+	}
+	err = recorder_stop(old, e);
+	if (!err)
+		err = agent_last(a, old, e);
+	if (err)
+		agent_say(a, AGENT_ERROR, "the window before the change is lost: %s", e->text);
+	cost_read(&before);
+	recorder_free(old);
+	cost_read(&after);
+	if (before.bpf_ns > after.bpf_ns) {
+		a->retired_bpf_ns += before.bpf_ns - after.bpf_ns;
+		a->retired_bpf_runs += before.bpf_runs - after.bpf_runs;
+	}
+	a->recorder = fresh;
+	a->filter = *f;
+	return 0;
+}
+
+static bool same_list(const struct config_list *a, const struct config_list *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (unsigned i = 0; i < a->n; i++)
+		if (strcmp(a->item[i], b->item[i]))
+			return false;
+	return true;
+}
+
+static bool same_ship(const struct agent_config *a, const struct agent_config *b)
+{
+	return same_list(&a->endpoint, &b->endpoint) && !strcmp(a->key, b->key) && a->insecure == b->insecure;
+}
+
+// What a running agent cannot change stays as it was.
+static void keep_fixed(struct agent *a, struct agent_config *c)
+{
+	if (strcmp(a->config.node_name, c->node_name) || strcmp(a->config.directory, c->directory) ||
+	    a->config.max_size != c->max_size)
+		agent_say(a, AGENT_WARNING, "node, directory and max_size of [spool] change with the next start only");
+	memcpy(c->node_name, a->config.node_name, sizeof(c->node_name));
+}
+
+static int take_over(struct agent *a, struct agent_config *c, struct error *e)
+{
+	bool ship_changed = !same_ship(&a->config, c);
+	struct filter f;
+	int err;
+
+	keep_fixed(a, c);
+	err = agent_config_filter(c, &f, e);
+	// A key or an endpoint that is wrong is found before anything is replaced.
+	if (!err)
+		err = agent_ship(a, c, true, e);
+	if (!err)
+		err = replace_recorder(a, c, &f, e);
+	if (!err && ship_changed)
+		err = agent_ship(a, c, false, e);
+	return err;
+}
+
+int agent_reload(struct agent *a)
+{
+	struct agent_config fresh, old;
+	struct error e = { "" };
+	int err = agent_config_read(a->path, &fresh, &e);
+	const char *warning;
+
+	if (!err) {
+		err = take_over(a, &fresh, &e);
+		if (err)
+			agent_config_free(&fresh);
+	}
+	if (err) {
+		a->metrics.reload_failures++;
+		agent_say(a, AGENT_ERROR, "the new configuration is refused, the old one stays in force: %s", e.text);
+		return err;
+	}
+	old = a->config;
+	a->config = fresh;
+	agent_config_free(&old);
+	a->due = 0;
+	a->metrics.reloads++;
+	agent_say(a, AGENT_INFO, "%s was read again", a->path);
+	for (unsigned i = 0; (warning = agent_config_warning(&a->config, i)); i++)
+		agent_say(a, AGENT_WARNING, "%s", warning);
+	return 0;
+}
+
+void agent_refresh_filter(struct agent *a)
+{
+	struct error e = { "" };
+	struct filter f;
+
+	if (!a->config.cgroup.n && !a->config.device.n && !a->config.exclude.n)
+		return;
+	if (agent_config_filter(&a->config, &f, &e) || !memcmp(&f, &a->filter, sizeof(f)))
+		return;
+	agent_say(a, AGENT_INFO, "a cgroup or device of [filter] or exclude is another one now");
+	if (replace_recorder(a, &a->config, &f, &e))
+		agent_say(a, AGENT_ERROR, "the filters of before stay in force: %s", e.text);
+}

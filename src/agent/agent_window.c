@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// A window's profiles as a batch (or several, when it is too large for one) in the spool.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "common/clock.h"
+
+#define PART_BYTES (BATCH_BYTES_MAX - (1u << 20)) // of profiles; the rest is for names and labels
+#define LATE_NS 1000000000u
+
+struct parts {
+	struct agent *a;
+	struct batch_profile *profiles; // owned, with their names and data
+	unsigned n, cap;
+	size_t bytes; // of those since first
+	unsigned first; // not in the spool yet
+};
+
+uint64_t agent_next_end(uint64_t now, uint64_t window)
+{
+	return (now / window + 1) * window;
+}
+
+static void parts_free(struct parts *p)
+{
+	for (unsigned i = 0; i < p->n; i++) {
+		free((void *)p->profiles[i].service);
+		free((void *)p->profiles[i].data);
+	}
+	free(p->profiles);
+}
+
+static int add_profile(const char *service, const struct buf *gz, void *context)
+{
+	struct parts *p = context;
+	struct batch_profile *to;
+	void *data;
+
+	if (p->n == p->cap) {
+		unsigned cap = p->cap ? 2 * p->cap : 16;
+
+		to = reallocarray(p->profiles, cap, sizeof(*to));
+		if (!to)
+			return -ENOMEM;
+		p->profiles = to;
+		p->cap = cap;
+	}
+	to = &p->profiles[p->n];
+	data = malloc(gz->len);
+	to->service = strndup(service, BATCH_SERVICE_MAX);
+	to->data = data;
+	to->size = gz->len;
+	if (!data || !to->service) {
+		free(data);
+		free((void *)to->service);
+		return -ENOMEM;
+	}
+	memcpy(data, gz->data, gz->len);
+	p->n++;
+	return 0;
+}
+
+static int spool_part(struct parts *p, unsigned end, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct config_pairs *pairs = &p->a->config.labels;
+	struct batch_label labels[BATCH_LABELS_MAX];
+	struct batch b = {
+		.kind = BATCH_WINDOW, .start = start_ns, .end = end_ns, .profiles = p->profiles + p->first,
+		.n_profiles = end - p->first, .labels = labels, .n_labels = pairs->n,
+	};
+
+	for (unsigned i = 0; i < pairs->n; i++)
+		labels[i] = (struct batch_label){ .name = pairs->name[i], .value = pairs->value[i] };
+	p->first = end;
+	p->bytes = 0;
+	return spool_add(p->a->spool, &b);
+}
+
+// A window without I/O is a batch too: the node was there and did nothing.
+static int spool_all(struct parts *p, uint64_t start_ns, uint64_t end_ns)
+{
+	struct agent_metrics *m = &p->a->metrics;
+	int err = 0;
+
+	for (unsigned i = 0; i < p->n && !err; i++) {
+		if (i > p->first && (p->bytes + p->profiles[i].size > PART_BYTES || i - p->first == BATCH_PROFILES_MAX))
+			err = spool_part(p, i, start_ns, end_ns);
+		p->bytes += p->profiles[i].size;
+		m->profiles++;
+		m->profile_bytes += p->profiles[i].size;
+	}
+	m->windows++;
+	return err ? err : spool_part(p, p->n, start_ns, end_ns);
+}
+
+static void count(struct agent *a, const struct window_info *info)
+{
+	struct agent_metrics *m = &a->metrics;
+
+	for (unsigned i = 0; i < OP_CLASSES; i++) {
+		m->ops[i] += info->ops[i];
+		m->bytes[i] += info->bytes[i];
+	}
+	for (unsigned i = 0; i < LOSS_CAUSES; i++)
+		m->losses[i] += info->losses[i];
+	m->samples += info->samples;
+	m->own_ops += info->own_ops;
+	m->second_level_ops += info->second_level_ops;
+	m->filtered_ops += info->filtered_ops;
+}
+
+static int spool_window(struct agent *a, struct window *w, struct error *e)
+{
+	const struct window_info *info = window_get_info(w);
+	struct parts p = { .a = a };
+	int err = window_services(w, add_profile, &p, e);
+
+	if (!err) {
+		err = spool_all(&p, info->start, info->end);
+		if (err)
+			error_set(e, err, "cannot put the window into the spool: %s", strerror(-err));
+	}
+	count(a, info);
+	a->metrics.window_failures += err != 0;
+	parts_free(&p);
+	return err;
+}
+
+int agent_cut(struct agent *a, struct error *e)
+{
+	uint64_t begin = clock_monotonic();
+	struct window *w;
+	int err = recorder_cut(a->recorder, &w, e);
+
+	if (err)
+		return err;
+	a->metrics.late_windows += a->due && window_get_info(w)->end > a->due + LATE_NS;
+	err = spool_window(a, w, e);
+	window_free(w);
+	a->metrics.last_window_ns = clock_monotonic() - begin;
+	return err;
+}
+
+int agent_last(struct agent *a, struct recorder *r, struct error *e)
+{
+	struct window *w = recorder_last(r);
+
+	return w ? spool_window(a, w, e) : 0;
+}
