@@ -206,8 +206,11 @@ struct case_ {
 	const char *name; // "vda read"
 	uint32_t subject;
 	struct change c;
-	double share; // of the whole change
+	double more, slower;
 };
+
+#define LEAST 0.05   // of all: a change below it is no subject
+#define WAITING 0.25
 
 static const char *times(char *out, size_t cap, double ratio)
 {
@@ -292,27 +295,47 @@ static void say_noise(struct diff *d)
 			 slack);
 }
 
-// The (device, op) whose time changed most beyond noise; else whose operations did.
+static double larger(const double v[DIFF_SIDES])
+{
+	return fmax(v[DIFF_BASE], v[DIFF_INCIDENT]);
+}
+
+// The (device, op) that changed most, by more work and slower work together: programs that wait for each request do less
+// of them on a slower disk, and the two then cancel in the time.
 static bool find_subject(const struct diff *d, struct case_ *ret)
 {
 	const struct diff_group *g = &d->groups[DIFF_BY_DEVICE];
-	const double limit = diff_limit(d, 2 * (size_t)g->keys.n), all[] = { diff_rate(d, 0, d->total[0].time), diff_rate(d, 1, d->total[1].time) },
-		     all_ops[] = { diff_rate(d, 0, d->total[0].ops), diff_rate(d, 1, d->total[1].ops) };
+	const struct change all = change_of(d, d->total);
+	const double limit = diff_limit(d, 2 * (size_t)g->keys.n);
 	double best = 0;
 
-	for (unsigned round = 0; round < 2 && best == 0; round++) {
-		for (uint32_t id = 1; id <= g->keys.n; id++) {
-			struct change c = change_of(d, g->cells[id].side);
-			double change = round ? fabs(by_ops(&c)) : fabs(by_time(&c));
-			double error = round ? c.ops_error : c.time_error, of = round ? fmax(all_ops[0], all_ops[1]) : fmax(all[0], all[1]);
+	for (uint32_t id = 1; id <= g->keys.n; id++) {
+		struct change c = change_of(d, g->cells[id].side);
+		double more, slower, score;
+		bool by_its_time = fabs(by_time(&c)) > limit * c.time_error && fabs(by_time(&c)) > LEAST * larger(all.time);
+		bool by_its_ops = fabs(by_ops(&c)) > limit * c.ops_error && fabs(by_ops(&c)) > LEAST * larger(all.ops);
 
-			if (change <= limit * error || change < 0.05 * of || change <= best)
-				continue;
-			best = change;
-			*ret = (struct case_){ .d = d, .name = intern_key(&g->keys, id), .subject = id, .c = c };
-		}
+		split(d, id, &more, &slower);
+		score = fabs(more) + fabs(slower);
+		if ((!by_its_time && !by_its_ops) || score <= best || score < LEAST * larger(all.time))
+			continue;
+		best = score;
+		*ret = (struct case_){ .d = d, .name = intern_key(&g->keys, id), .subject = id, .c = c, .more = more, .slower = slower };
 	}
 	return best > 0;
+}
+
+// Is it the latency that changed, rather than the work?
+static bool is_latency(const struct case_ *k)
+{
+	const struct change *c = &k->c;
+
+	if (c->ops[0] <= 0 || c->ops[1] <= 0)
+		return false;
+	// As much in flight as before: programs that wait for each request.
+	if (k->more * k->slower < 0 && fabs(by_time(c)) <= WAITING * larger(c->time))
+		return true;
+	return k->slower * by_time(c) > 0 && fabs(k->slower) >= fabs(k->more);
 }
 
 static enum diff_kind latency_kind(const struct diff *d, const struct case_ *k, double *ret_ops, double *ret_from)
@@ -360,7 +383,7 @@ static bool other_functions(struct diff *d)
 void diff_judge(struct diff *d)
 {
 	struct diff_verdict *v = &d->verdict;
-	double more, slower, ops = 0, from = 0;
+	double ops = 0, from = 0;
 	struct case_ k = { 0 };
 	char text[32];
 
@@ -376,16 +399,10 @@ void diff_judge(struct diff *d)
 		return;
 	}
 	v->row = k.name;
-	split(d, k.subject, &more, &slower);
-	// What has the sign of the change and is the larger part of it names it.
-	if (replaced_work(d)) {
+	if (replaced_work(d))
 		v->kind = DIFF_OTHER;
-	} else if (k.c.ops[0] > 0 && k.c.ops[1] > 0 && fabs(by_time(&k.c)) > 2 * k.c.time_error &&
-		   slower * by_time(&k.c) > 0 && fabs(slower) >= fabs(more)) {
-		v->kind = latency_kind(d, &k, &ops, &from);
-	} else {
-		v->kind = work_kind(d, &k);
-	}
+	else
+		v->kind = is_latency(&k) ? latency_kind(d, &k, &ops, &from) : work_kind(d, &k);
 	if (v->kind == DIFF_TAIL)
 		snprintf(v->text, sizeof(v->text),
 			 "%.120s: only the tail got slower: %.2g%% of the operations take %s or more and make up the change, the others are as fast "

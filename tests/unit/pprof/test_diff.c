@@ -219,6 +219,24 @@ static void device_slower(void **state)
 	free_all(d, &b, &i);
 }
 
+// Programs that wait for each request: as much in flight as before, a quarter of the operations.
+static void device_slower_waited_for(void **state)
+{
+	static const struct load fast[] = { { "postgres", "ExecIndexScan", "vda", "read", 2000, 1000, 8192 },
+					    { "postgres", "XLogWrite", "vda", "write", 100, 1000, 8192 } },
+				 slow[] = { { "postgres", "ExecIndexScan", "vda", "read", 500, 4000, 8192 },
+					    { "postgres", "XLogWrite", "vda", "write", 100, 4000, 8192 } };
+	struct made b, i;
+	struct diff *d;
+
+	KIND(fast, slow, "slower");
+	assert_string_equal(diff_get_verdict(d)->row, "vda read");
+	free_all(d, &b, &i);
+	KIND(slow, fast, "faster");
+	assert_string_equal(diff_get_verdict(d)->row, "vda read");
+	free_all(d, &b, &i);
+}
+
 static void queued(void **state)
 {
 	static const struct load threads[] = { { "postgres", "ExecIndexScan", "vda", "read", 2010, 800, 8192 },
@@ -357,7 +375,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal),	   cmocka_unit_test(tenfold),	  cmocka_unit_test(device_slower),
-		cmocka_unit_test(queued),	   cmocka_unit_test(tail),	  cmocka_unit_test(other_plan),
+		cmocka_unit_test(queued),	cmocka_unit_test(device_slower_waited_for),	   cmocka_unit_test(tail),	  cmocka_unit_test(other_plan),
 		cmocka_unit_test(smaller_requests), cmocka_unit_test(node_missing), cmocka_unit_test(upgraded),
 		cmocka_unit_test(as_profile),	   cmocka_unit_test(shown),
 	};
