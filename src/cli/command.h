@@ -16,6 +16,7 @@ extern const struct command command_agent, command_record;
 extern const struct command command_top;
 extern const struct command command_export;
 extern const struct command command_diff;
+extern const struct command command_collector;
 extern const struct command command_doctor;
 extern const struct command command_keygen;
 extern const struct command command_completion;

@@ -13,6 +13,7 @@ static const struct command *const list[] = {
 	&command_top,
 	&command_export,
 	&command_diff,
+	&command_collector,
 	&command_doctor,
 	&command_keygen,
 	&command_completion,

@@ -94,7 +94,7 @@ static int check_head(const struct batch *b, struct error *e)
 		return error_set(e, -EBADMSG, "its window is empty or longer than a day");
 	if (b->n_profiles > BATCH_PROFILES_MAX || b->n_labels > BATCH_LABELS_MAX)
 		return error_set(e, -EBADMSG, "it has too many profiles or labels");
-	if (b->kind == BATCH_GAP && (!b->gap_first || b->gap_first >= b->sequence || b->gap_bytes > INT64_MAX))
+	if (b->kind == BATCH_GAP && (!b->gap_first || b->gap_first > b->sequence || b->gap_bytes > INT64_MAX))
 		return error_set(e, -EBADMSG, "the batches that its gap names are out of range");
 	return 0;
 }
@@ -144,7 +144,7 @@ static int add_samples(struct store *s, const struct parsed *r, uint32_t hour, b
 		struct row_id id = { .pid = r->labels[key->labels - 1].pid };
 
 		if (!stacks[key->stack - 1])
-			err = resolve_stack(s, r, key->stack, hour, &stacks[key->stack - 1], e);
+			err = resolve_stack_row(s, r, key->stack, hour, &stacks[key->stack - 1], e);
 		if (!err && !labels[key->labels - 1])
 			err = resolve_labels(s, r, key->labels, hour, &labels[key->labels - 1], e);
 		if (err)

@@ -134,7 +134,7 @@ static int location_id(struct store *s, const struct parsed *r, uint32_t locatio
 	return finish(s, DICT_LOCATION, h, hour, from, ret, e);
 }
 
-int resolve_stack(struct store *s, const struct parsed *r, uint32_t stack, uint32_t hour, uint32_t *ret, struct error *e)
+int resolve_stack_row(struct store *s, const struct parsed *r, uint32_t stack, uint32_t hour, uint32_t *ret, struct error *e)
 {
 	const uint32_t *l = intern_key(&r->p->stacks, stack);
 	size_t n = intern_len(&r->p->stacks, stack) / sizeof(*l), from = s->scratch.len;

@@ -82,7 +82,7 @@ int batch_flush(struct batch *b, struct profile *p)
 	return err;
 }
 
-void batch_free(struct batch *b)
+void sample_batch_free(struct batch *b)
 {
 	free(b->stacks);
 	free(b->labels);

@@ -28,6 +28,6 @@ struct batch {
 int batch_add(struct batch *b, struct profile *p, const uint32_t *locations, uint32_t n, const struct profile_label *labels,
 	      uint32_t n_labels, const int64_t *values);
 int batch_flush(struct batch *b, struct profile *p);
-void batch_free(struct batch *b);
+void sample_batch_free(struct batch *b);
 
 #endif

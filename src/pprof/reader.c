@@ -39,7 +39,7 @@ void pprof_reader_free(struct pprof_reader *r)
 	free(r->labels);
 	free(r->sorted);
 	free(r->ranks);
-	batch_free(&r->batch);
+	sample_batch_free(&r->batch);
 	buf_free(&r->bytes);
 	profile_free(r->profile);
 	free(r);
