@@ -4,95 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/dw_cursor.h"
+
 #define PE_OMIT	    0xff
-#define PE_INDIRECT 0x80
-#define PE_PCREL    0x10
 #define PE_DATAREL  0x30
 #define PE_SDATA4   0x0b
 #define HDR_TABLE   (PE_DATAREL | PE_SDATA4) // what every linker writes
 #define CIE_MAX	    256			     // of a CIE its augmentation is read; it is at the start
 #define WALK_MAX    50000		     // entries of an .eh_frame without a table
-
-struct cursor {
-	const uint8_t *data;
-	size_t len, at;
-	uint64_t address; // of data[0]
-	bool bad;
-};
-
-static uint64_t take(struct cursor *c, size_t size)
-{
-	uint64_t v = 0;
-
-	if (c->bad || size > c->len - c->at) {
-		c->bad = true;
-		return 0;
-	}
-	memcpy(&v, c->data + c->at, size);
-	c->at += size;
-	return v;
-}
-
-static uint64_t take_leb(struct cursor *c, bool is_signed)
-{
-	uint64_t v = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = (uint8_t)take(c, 1);
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80 && !c->bad);
-	if (is_signed && shift < 64 && byte & 0x40)
-		v |= ~UINT64_C(0) << shift;
-	return v;
-}
-
-static uint64_t take_format(struct cursor *c, uint8_t encoding, bool is64)
-{
-	switch (encoding & 0x0f) {
-	case 0x00:
-		return take(c, is64 ? 8 : 4);
-	case 0x01:
-		return take_leb(c, false);
-	case 0x02:
-		return take(c, 2);
-	case 0x03:
-		return take(c, 4);
-	case 0x04:
-	case 0x0c:
-		return take(c, 8);
-	case 0x09:
-		return take_leb(c, true);
-	case 0x0a:
-		return (uint64_t)(int64_t)(int16_t)take(c, 2);
-	case PE_SDATA4:
-		return (uint64_t)(int64_t)(int32_t)take(c, 4);
-	default:
-		c->bad = true;
-		return 0;
-	}
-}
-
-static uint64_t take_pointer(struct cursor *c, uint8_t encoding, bool is64)
-{
-	uint64_t here = c->address + c->at, v = take_format(c, encoding, is64);
-
-	switch (encoding & 0x70) {
-	case 0:
-		break;
-	case PE_PCREL:
-		v += here;
-		break;
-	default:
-		c->bad = true;
-	}
-	if (encoding & PE_INDIRECT)
-		c->bad = true;
-	return is64 ? v : (uint32_t)v;
-}
 
 // A length of 4 bytes, or 0xffffffff and one of 8. `ret_header` is what it took.
 static bool entry_length(const struct elf_file *f, uint64_t address, uint64_t *ret_len, unsigned *ret_header)
@@ -113,46 +32,50 @@ static bool entry_length(const struct elf_file *f, uint64_t address, uint64_t *r
 	return *ret_len > 0;
 }
 
+static struct dw_cursor cursor_at(const struct elf_file *f, uint64_t address, uint8_t *raw, size_t cap)
+{
+	return dw_cursor_at(raw, raw + elf_file_read_address(f, address, raw, cap));
+}
+
 // The encoding of code pointers in FDEs of this CIE.
 static bool cie_encoding(const struct elf_file *f, uint64_t address, uint8_t *ret_encoding)
 {
 	uint8_t raw[CIE_MAX];
-	struct cursor c = { .data = raw };
+	struct dw_cursor c;
 	char augmentation[16];
 	uint64_t len;
 	unsigned header, version, n = 0;
 
 	if (!entry_length(f, address, &len, &header))
 		return false;
-	c.address = address + header;
-	c.len = elf_file_read_address(f, c.address, raw, len < sizeof(raw) ? (size_t)len : sizeof(raw));
-	if (take(&c, 4) != 0)
+	c = cursor_at(f, address + header, raw, len < sizeof(raw) ? (size_t)len : sizeof(raw));
+	if (dw_take(&c, 4) != 0)
 		return false;
-	version = (unsigned)take(&c, 1);
-	while (n < sizeof(augmentation) - 1 && (augmentation[n] = (char)take(&c, 1)))
+	version = dw_byte(&c);
+	while (n < sizeof(augmentation) - 1 && (augmentation[n] = (char)dw_byte(&c)))
 		n++;
 	augmentation[n] = 0;
 	*ret_encoding = 0;
 	if (augmentation[0] != 'z')
 		return !c.bad && !augmentation[0];
 	if (version >= 4)
-		take(&c, 2); // sizes of an address and of a segment
-	take_leb(&c, false);
-	take_leb(&c, true);
+		dw_take(&c, 2); // sizes of an address and of a segment
+	dw_uleb(&c);
+	dw_sleb(&c);
 	if (version == 1)
-		take(&c, 1);
+		dw_take(&c, 1);
 	else
-		take_leb(&c, false);
-	take_leb(&c, false);
+		dw_uleb(&c);
+	dw_uleb(&c);
 	for (const char *a = augmentation + 1; *a && !c.bad; a++) {
 		if (*a == 'R') {
-			*ret_encoding = (uint8_t)take(&c, 1);
+			*ret_encoding = dw_byte(&c);
 			break;
 		}
 		if (*a == 'L')
-			take(&c, 1);
+			dw_take(&c, 1);
 		else if (*a == 'P')
-			take_format(&c, (uint8_t)take(&c, 1), f->is64);
+			dw_value(&c, dw_byte(&c), f->is64);
 		else if (*a != 'S' && *a != 'B')
 			return false;
 	}
@@ -162,20 +85,20 @@ static bool cie_encoding(const struct elf_file *f, uint64_t address, uint8_t *re
 static bool read_fde(const struct elf_file *f, uint64_t address, uint64_t *ret_start, uint64_t *ret_size)
 {
 	uint8_t raw[40], encoding;
-	struct cursor c = { .data = raw };
+	struct dw_cursor c;
 	uint64_t len, start, size;
 	unsigned header;
 	uint32_t back;
 
 	if (!entry_length(f, address, &len, &header))
 		return false;
-	c.address = address + header;
-	c.len = elf_file_read_address(f, c.address, raw, len < sizeof(raw) ? (size_t)len : sizeof(raw));
-	back = (uint32_t)take(&c, 4);
-	if (c.bad || !back || !cie_encoding(f, c.address - back, &encoding) || encoding == PE_OMIT)
+	address += header;
+	c = cursor_at(f, address, raw, len < sizeof(raw) ? (size_t)len : sizeof(raw));
+	back = (uint32_t)dw_take(&c, 4);
+	if (c.bad || !back || !cie_encoding(f, address - back, &encoding) || encoding == PE_OMIT)
 		return false;
-	start = take_pointer(&c, encoding, f->is64);
-	size = take_format(&c, encoding & 0x0f, f->is64);
+	start = dw_pointer(&c, encoding, address + (uint64_t)(c.at - raw), f->is64);
+	size = dw_value(&c, encoding, f->is64);
 	if (c.bad || !size || start + size < start)
 		return false;
 	*ret_start = start;
@@ -192,25 +115,25 @@ struct table {
 static bool read_table(const struct elf_file *f, struct table *ret)
 {
 	uint8_t raw[32], frame_encoding, count_encoding, table_encoding;
-	struct cursor c = { .data = raw };
-	uint64_t room;
+	struct dw_cursor c;
+	uint64_t room, at = f->eh_frame_hdr.address, used;
 
 	if (!f->eh_frame_hdr.memory_size)
 		return false;
-	c.address = f->eh_frame_hdr.address;
-	c.len = elf_file_read_address(f, c.address, raw, sizeof(raw));
-	if (take(&c, 1) != 1)
+	c = cursor_at(f, at, raw, sizeof(raw));
+	if (dw_take(&c, 1) != 1)
 		return false;
-	frame_encoding = (uint8_t)take(&c, 1);
-	count_encoding = (uint8_t)take(&c, 1);
-	table_encoding = (uint8_t)take(&c, 1);
-	take_pointer(&c, frame_encoding, f->is64);
+	frame_encoding = dw_byte(&c);
+	count_encoding = dw_byte(&c);
+	table_encoding = dw_byte(&c);
+	dw_pointer(&c, frame_encoding, at + (uint64_t)(c.at - raw), f->is64);
 	if (c.bad || table_encoding != HDR_TABLE || count_encoding == PE_OMIT)
 		return false;
-	ret->count = take_pointer(&c, count_encoding, f->is64);
-	ret->hdr = f->eh_frame_hdr.address;
-	ret->entries = c.address + c.at;
-	room = f->eh_frame_hdr.memory_size < c.at ? 0 : (f->eh_frame_hdr.memory_size - c.at) / 8;
+	ret->count = dw_pointer(&c, count_encoding, at + (uint64_t)(c.at - raw), f->is64);
+	ret->hdr = at;
+	used = (uint64_t)(c.at - raw);
+	ret->entries = at + used;
+	room = f->eh_frame_hdr.memory_size < used ? 0 : (f->eh_frame_hdr.memory_size - used) / 8;
 	if (ret->count > room)
 		ret->count = room;
 	return !c.bad && ret->count;
