@@ -65,10 +65,11 @@ def one(msg, number, default=0):
 
 
 class Sample:
-    """values: {type: number}; frames: function names, leaf first; labels: {key: text or number}."""
+    """values: {type: number}; frames: function names, leaf first; labels: {key: text or number}; places: (file, offset in it)
+    of the addresses, leaf first, of frames that have one."""
 
-    def __init__(self, values, frames, labels, units):
-        self.values, self.frames, self.labels, self.units = values, frames, labels, units
+    def __init__(self, values, frames, labels, units, places=()):
+        self.values, self.frames, self.labels, self.units, self.places = values, frames, labels, units, places
 
     def __getitem__(self, name):
         return self.values[name]
@@ -138,6 +139,7 @@ class Profile(Samples):
         self.comments = [self.strings[i] for i in packed(top[13])]
         self.functions_by_id = self._functions(top[5])
         self.mappings = self._mappings(top[3])
+        self.places_by_id = {}
         self.locations = self._locations(top[4])
         super().__init__([self._sample(message(s)) for s in top[2]])
 
@@ -175,12 +177,17 @@ class Profile(Samples):
             if mapping and mapping not in self.mappings:
                 raise ValueError("a location has no mapping")
             result[one(location, 1)] = lines
+            if mapping and one(location, 3):
+                m = self.mappings[mapping]
+                self.places_by_id[one(location, 1)] = (m["file"], one(location, 3) - m["start"] + m["offset"])
         return result
 
     def _sample(self, row):
-        frames, labels, units = [], {}, {}
+        frames, labels, units, places = [], {}, {}, []
         for location in packed(row[1]):
             frames += self.locations[location]
+            if location in self.places_by_id:
+                places.append(self.places_by_id[location])
         values = [signed(v) for v in packed(row[2])]
         if len(values) != len(self.types):
             raise ValueError("a sample has %d values for %d types" % (len(values), len(self.types)))
@@ -189,4 +196,4 @@ class Profile(Samples):
             key = self.strings[one(label, 1)]
             labels[key] = self.strings[one(label, 2)] if 2 in label else signed(one(label, 3))
             units[key] = self.strings[one(label, 4)]
-        return Sample(dict(zip(self.types, values)), frames, labels, units)
+        return Sample(dict(zip(self.types, values)), frames, labels, units, tuple(places))

@@ -155,8 +155,9 @@ def postgresql(folder):
         args += ["-c", setting]
 
     def sql(text):
-        return subprocess.run([bin_ + "/psql", "-qAt", "-h", home, "-p", port, "-U", "postgres", "-c", text, "postgres"], check=True,
-                              cwd=home, stdout=subprocess.PIPE, text=True).stdout
+        return subprocess.run([*sql.client, "-c", text], check=True, cwd=home, stdout=subprocess.PIPE, text=True).stdout
+
+    sql.client = [bin_ + "/psql", "-qAt", "-h", home, "-p", port, "-U", "postgres", "postgres"]
 
     ready = [bin_ + "/pg_isready", "-q", "-h", home, "-p", port]
     with running(args, home, lambda: subprocess.run(ready).returncode == 0, signal.SIGINT):
@@ -185,14 +186,16 @@ def mariadb(folder):
                    "--innodb-read-ahead-threshold=64", "--pid-file=" + home + "/pid", "--innodb-buffer-pool-dump-at-shutdown=0")
 
     def sql(text):
-        return subprocess.run(["mariadb", "--no-defaults", "-S", sock, "-u", "root", "-N", "-e", text], check=True, cwd=home,
-                              stdout=subprocess.PIPE, text=True).stdout
+        return subprocess.run([*sql.client, "-e", text], check=True, cwd=home, stdout=subprocess.PIPE, text=True).stdout
+
+    sql.client = ["mariadb", "--no-defaults", "-S", sock, "-u", "root", "-N", "-n"]
 
     def ready():
         return subprocess.run(["mariadb-admin", "--no-defaults", "-S", sock, "-u", "root", "ping"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL).returncode == 0
 
-    with running(args, home, ready):
+    with running(args, home, ready) as process:
+        sql.pid = process.pid
         sql("create database d; create table d.t (id int primary key, k int, b varchar(700), key(k)) engine=innodb;"
             "use d; insert into d.t select seq, (seq * 7919) % 60000, repeat(md5(seq), 20) from (select seq from seq_1_to_60000) s;")
         yield sql
