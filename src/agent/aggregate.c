@@ -201,6 +201,7 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, const struc
 		if (!carried && rows_of(a, e))
 			rows_lost(rows_of(a, e), disk, e->op, (double)e->weight / RECORD_WEIGHT_ONE);
 	}
+	key.unseen = end == e->submit && rec->end_reason == END_UNSEEN;
 	in_ended = a->ended && e->window <= rows_get_info(a->ended)->window;
 	if (in_ended && !carried)
 		err = charge(a, a->ended, &key, e, part(a->ended, e->submit, end), true);

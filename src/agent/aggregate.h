@@ -33,7 +33,8 @@ struct row_key {
 	uint8_t in_flight;   // charged at the end of the recording
 	uint8_t cpu;	     // a CPU sample: no disk, op, bytes, latency
 	uint8_t not_sampled; // stands for operations of which none was sampled
-	uint8_t pad[2];
+	uint8_t unseen; // nobody knows when they ended: operations and bytes, no latency, no time of their own
+	uint8_t pad;
 };
 
 struct row {
@@ -99,6 +100,9 @@ uint64_t rows_exact_bytes(const struct rows *r, uint16_t disk, uint8_t op);
 // Scales operations and bytes to the exact counters of each (disk, op) by largest remainder and time by the operations'
 // factor; what has operations and no sample becomes a row `not_sampled`. Sorts the rows: equal input, equal order.
 int rows_scale(struct rows *r);
+
+// After rows_scale: the share of the sampled operations of (disk, op) whose completion nobody showed us.
+double rows_missed(const struct rows *r, uint16_t disk, uint8_t op);
 
 uint64_t latency_class(uint64_t ns);  // 0, 1 us, 2 us, 5 us, 10 us …: the lower bound
 uint32_t bytes_class(uint32_t bytes); // 0, 1, 2, 4 …: the lower bound

@@ -13,6 +13,7 @@ struct kernel_facts {
 	bool bio_list_valid;	// current->bio_list is set at block_bio_queue only below a stacked device
 	bool bio_has_bdev;	// bio->bi_bdev (5.12)
 	bool queue_first;	// block_bio_queue's arguments are a queue and a bio (up to 5.10), not only a bio
+	bool hold_cpu;		// programs may forbid to be preempted (bpf_preempt_disable, 6.10)
 	int32_t memory_subsys;	// index of the memory controller in a css_set, -1 = none
 	int32_t pids_subsys;
 	int32_t blkio_subsys;

@@ -378,6 +378,18 @@ static int try_form(const struct form *form, const struct probes_options *o, str
 	return 0;
 }
 
+// The first kernels with bpf_preempt_disable (6.10 to 6.13) refuse global functions while it holds, and the walk has one.
+static int try_held(const struct form *form, const struct probes_options *o, struct probes **ret, struct error *e)
+{
+	int err = try_form(form, o, ret, e);
+	struct probes_options unheld = *o;
+
+	unheld.config.hold_cpu = 0;
+	if (err && o->config.hold_cpu && form->backend != BACKEND_KPROBE)
+		err = try_form(form, &unheld, ret, e);
+	return err;
+}
+
 // For tests: the last form of each backend is used, as if the kernel refused the better ones.
 #define LAST_FORMS "BLKPROF_LAST_FORMS"
 
@@ -395,7 +407,7 @@ int probes_new(enum backend backend, const struct probes_options *o, struct prob
 
 		if (form->backend != backend || (last_only && i + 1 < n && forms[i + 1].backend == backend))
 			continue;
-		err = try_form(form, o, ret, e);
+		err = try_held(form, o, ret, e);
 		if (!err && form->instead_of)
 			snprintf((*ret)->note, sizeof((*ret)->note), "%s without %s (%s)", backend_name(backend), form->instead_of, why);
 		if (!err || err == -ENOMEM || geteuid())

@@ -85,7 +85,8 @@ static unsigned make_labels(struct output *o, const struct row *row, struct ppro
 	if (io && !row->key.not_sampled) {
 		if (set == LABELS_ALL)
 			l[n++] = (struct pprof_label_info){ .key = "bytes", .number = row->key.bytes, .unit = "bytes" };
-		l[n++] = (struct pprof_label_info){ .key = "latency", .number = (int64_t)row->key.latency, .unit = "nanoseconds" };
+		if (!row->key.unseen)
+			l[n++] = (struct pprof_label_info){ .key = "latency", .number = (int64_t)row->key.latency, .unit = "nanoseconds" };
 	}
 	return n;
 }
@@ -184,6 +185,20 @@ static int add_row(struct output *o, const struct row *row)
 	return pprof_add_sample(o->b, locations, (unsigned)n, values, labels, n_labels);
 }
 
+// What the completions that the kernel did not show make of the time. Kernels before 6.7 do not count the runs that they skip:
+// there this is all that tells of them.
+static void comment_missed(struct output *o, unsigned disk, uint8_t op)
+{
+	double missed = rows_missed(o->w->rows, (uint16_t)disk, op);
+
+	if (missed > 0)
+		pprof_add_comment(o->b,
+				  "corrected node=%s device=%s op=%s missed=%.4f operations=%" PRIu64 " window=%" PRIu64
+				  " (this share of the completions was not seen; time is scaled by submitted over completed samples)",
+				  o->r->node, o->r->disks[disk], filter_op_name(op), missed,
+				  (uint64_t)llround(missed * (double)o->ops[disk][op]), o->w->info.start);
+}
+
 static void comment_device(struct output *o, unsigned i)
 {
 	struct recorder *r = o->r;
@@ -194,6 +209,8 @@ static void comment_device(struct output *o, unsigned i)
 		if (o->ops[i][op])
 			pprof_add_comment(o->b, "total node=%s device=%s op=%s ops=%" PRIu64 " bytes=%" PRIu64 " window=%" PRIu64, r->node,
 					  r->disks[i], filter_op_name(op), o->ops[i][op], o->bytes[i][op], o->w->info.start);
+		if (o->ops[i][op])
+			comment_missed(o, i, (uint8_t)op);
 		ops += o->ops[i][op];
 	}
 	d = ops ? devices_find(r->devices, r->disk_devs[i]) : NULL;

@@ -20,7 +20,7 @@ struct entry {
 struct exact {
 	uint64_t ops, bytes;
 	double again_ops, again_bytes;
-	double lost_ops;
+	double lost_ops, sampled_ops;
 };
 
 struct rows {
@@ -179,6 +179,7 @@ int rows_merge(struct rows *into, const struct rows *from)
 			y->again_ops += x->again_ops;
 			y->again_bytes += x->again_bytes;
 			y->lost_ops += x->lost_ops;
+			y->sampled_ops += x->sampled_ops;
 		}
 	}
 	into->info.end = from->info.end;
@@ -209,6 +210,13 @@ void rows_retract(struct rows *r, uint16_t disk, uint8_t op, double weight, uint
 void rows_lost(struct rows *r, uint16_t disk, uint8_t op, double weight)
 {
 	exact_of(r, disk, op)->lost_ops += weight;
+}
+
+double rows_missed(const struct rows *r, uint16_t disk, uint8_t op)
+{
+	const struct exact *x = exact_of((struct rows *)r, disk, op);
+
+	return x->sampled_ops > 0 ? x->lost_ops / x->sampled_ops : 0;
 }
 
 static uint64_t less(uint64_t n, double minus)
@@ -304,6 +312,7 @@ static int scale_group(struct rows *r, unsigned from, unsigned to)
 		return -ENOMEM;
 	for (unsigned i = from; i < to; i++)
 		sampled += r->sorted[i]->row.ops;
+	exact_of(r, key->disk, key->op)->sampled_ops = sampled;
 	timed = sampled - exact_of(r, key->disk, key->op)->lost_ops;
 	for (unsigned i = 0; i < n; i++) {
 		struct row *row = &r->sorted[from + i]->row;

@@ -13,12 +13,13 @@
 
 #include "bpf/record_rec.h"
 #include "bpf/sampler.h"
-#include "bpf/compat.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct record_config config SEC(".rodata.config");
 struct record_state state SEC(".data.state");
+
+#include "bpf/compat.bpf.h"
 
 /* bi_end_io of a chained part. Static in the kernel, its address comes from kallsyms; all ones where that is hidden. */
 extern const void bio_chain_endio __ksym __weak;

@@ -8,7 +8,9 @@
 SEC("?fentry/submit_bio")
 int BPF_PROG(on_submit_bio, struct bio *bio)
 {
+	hold_cpu();
 	bio_submitted(ctx, bio);
+	release_cpu();
 	return 0;
 }
 

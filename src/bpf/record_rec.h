@@ -93,7 +93,8 @@ struct record_config {
 	u8 follow;	     /* by_pid follows forks */
 	u8 excludes;	     /* enum exclude_flag: what is kept out whatever the filters say */
 	u8 unwind; /* user stacks are walked by tables; 0 = by frame pointer only */
-	u8 pad2[3];
+	u8 hold_cpu; /* the kernel has bpf_preempt_disable */
+	u8 pad2[2];
 	u32 max_frames; /* of one stack by frame pointer: kernel.perf_event_max_stack, at most RECORD_FRAMES; a stack of so many was cut */
 	u32 n_cgroups;
 	struct {

@@ -9,7 +9,9 @@
 SEC("?tp_btf/block_bio_queue")
 int BPF_PROG(on_bio_queue, struct bio *bio)
 {
+	hold_cpu();
 	bio_submitted(ctx, bio);
+	release_cpu();
 	return 0;
 }
 
@@ -17,7 +19,9 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 SEC("?tp_btf/block_bio_queue")
 int BPF_PROG(on_queue_bio_queue, void *queue, struct bio *bio)
 {
+	hold_cpu();
 	bio_submitted(ctx, bio);
+	release_cpu();
 	return 0;
 }
 

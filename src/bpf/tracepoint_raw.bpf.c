@@ -8,7 +8,9 @@
 SEC("?raw_tp/block_bio_queue")
 int on_bio_queue(struct bpf_raw_tracepoint_args *ctx)
 {
+	hold_cpu();
 	bio_submitted(ctx, (struct bio *)ctx->args[0]);
+	release_cpu();
 	return 0;
 }
 
@@ -16,7 +18,9 @@ int on_bio_queue(struct bpf_raw_tracepoint_args *ctx)
 SEC("?raw_tp/block_bio_queue")
 int on_queue_bio_queue(struct bpf_raw_tracepoint_args *ctx)
 {
+	hold_cpu();
 	bio_submitted(ctx, (struct bio *)ctx->args[1]);
+	release_cpu();
 	return 0;
 }
 
