@@ -68,7 +68,7 @@ static __always_inline bool is_zone_append(u32 op)
 }
 
 /* Since 6.10. Kernels that preempt BPF programs skip a program for other tasks while one that runs it on their CPU is
- * preempted: a submission must not be. What remains are the moments before the first and behind the second of these. */
+ * preempted: ours must not be. What remains are the moments before the first and behind the second of these. */
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 

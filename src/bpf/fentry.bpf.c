@@ -17,7 +17,9 @@ int BPF_PROG(on_submit_bio, struct bio *bio)
 SEC("?fentry/bio_endio")
 int BPF_PROG(on_bio_endio, struct bio *bio)
 {
+	hold_cpu();
 	bio_completed(bio);
+	release_cpu();
 	return 0;
 }
 

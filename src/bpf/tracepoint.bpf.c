@@ -28,14 +28,18 @@ int BPF_PROG(on_queue_bio_queue, void *queue, struct bio *bio)
 SEC("?tp_btf/block_bio_complete")
 int BPF_PROG(on_bio_complete, void *queue, struct bio *bio)
 {
+	hold_cpu();
 	bio_completed(bio);
+	release_cpu();
 	return 0;
 }
 
 SEC("?tp_btf/block_rq_complete")
 int BPF_PROG(on_rq_complete, struct request *rq, u32 status, u32 nr_bytes)
 {
+	hold_cpu();
 	request_completed(rq, status, nr_bytes);
+	release_cpu();
 	return 0;
 }
 

@@ -27,14 +27,18 @@ int on_queue_bio_queue(struct bpf_raw_tracepoint_args *ctx)
 SEC("?raw_tp/block_bio_complete")
 int on_bio_complete(struct bpf_raw_tracepoint_args *ctx)
 {
+	hold_cpu();
 	bio_completed((struct bio *)ctx->args[1]);
+	release_cpu();
 	return 0;
 }
 
 SEC("?raw_tp/block_rq_complete")
 int on_rq_complete(struct bpf_raw_tracepoint_args *ctx)
 {
+	hold_cpu();
 	request_completed((struct request *)ctx->args[0], (u32)ctx->args[1], (u32)ctx->args[2]);
+	release_cpu();
 	return 0;
 }
 
