@@ -14,6 +14,7 @@ static const struct command *const list[] = {
 	&command_export,
 	&command_diff,
 	&command_collector,
+	&command_query,
 	&command_doctor,
 	&command_keygen,
 	&command_completion,

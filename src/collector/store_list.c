@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "collector/store_query.h"
+#include "common/when.h"
 #include "pprof/wire.h"
 
 struct listed {
@@ -209,23 +209,13 @@ void store_nearest(struct store *const *stores, unsigned n, const struct store_q
 		nearest_of(stores[i], q, ret_before, ret_after);
 }
 
-static const char *utc(uint64_t ns, char out[32])
-{
-	time_t t = (time_t)(ns / 1000000000u);
-	struct tm tm;
-
-	if (!gmtime_r(&t, &tm) || !strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		snprintf(out, 32, "%" PRIu64, ns / 1000000000u);
-	return out;
-}
-
 int store_say_nearest(uint64_t before, uint64_t after, struct error *e)
 {
-	char a[32], b[32];
+	char a[WHEN_SIZE], b[WHEN_SIZE];
 
 	if (before && after)
 		return error_set(e, -ENODATA, "there is nothing in this window; the nearest before it ends at %s, the next starts at %s",
-				 utc(before, a), utc(after, b));
-	return before ? error_set(e, -ENODATA, "there is nothing in this window; the last one before it ends at %s", utc(before, a)) :
-			error_set(e, -ENODATA, "there is nothing in this window; the first one behind it starts at %s", utc(after, a));
+				 when_text(before, a), when_text(after, b));
+	return before ? error_set(e, -ENODATA, "there is nothing in this window; the last one before it ends at %s", when_text(before, a)) :
+			error_set(e, -ENODATA, "there is nothing in this window; the first one behind it starts at %s", when_text(after, a));
 }
