@@ -17,6 +17,7 @@ struct store_options {
 	uint64_t max_age_ns; // 0 = for ever
 	uint64_t max_size;   // bytes on disk, 0 = no limit
 	bool read_only;	     // queries beside a running collector
+	bool no_background;  // roll-ups and retention only when store_maintain is called: for tests
 };
 
 int store_open(const struct store_options *options, struct store **ret, struct error *e);
@@ -26,6 +27,12 @@ void store_close(struct store *s);
 // -EEXIST a duplicate by (node, instance, sequence), -EBADMSG a profile in it is refused (nothing of the batch is kept).
 // A failure (disk full) keeps none of them: the caller acknowledges nothing.
 int store_put(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e);
+
+// What a store does in a thread of its own, unless no_background: a short step of roll-ups, retention, clearing. 1 when there
+// is more to do at once. now is ns since the epoch.
+int store_maintain(struct store *s, uint64_t now, struct error *e);
+// What went wrong in the last step of that thread (it tries again): 0 or an error to log.
+int store_trouble(struct store *s, struct error *e);
 
 struct store_query {
 	uint64_t from, to; // ns since the epoch

@@ -54,6 +54,8 @@ struct store {
 	struct buf scratch;
 	struct ingest *ingest;
 	struct maintenance *maintenance;
+	int trouble; // of the last step in the background
+	struct error trouble_text;
 };
 
 // store_schema.c

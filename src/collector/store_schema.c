@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "collector/store_internal.h"
+#include "collector/store_maintenance.h"
 
 #define DICT_TABLE(name) \
 	"CREATE TABLE " name "(id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, tell INTEGER NOT NULL, until INTEGER NOT NULL, " \
@@ -212,7 +213,7 @@ static int open_writer(struct store *s, struct error *e)
 	if (!s->packer)
 		return error_set(e, -ENOMEM, "out of memory");
 	s->ingest = ingest_new(s, e);
-	return s->ingest ? 0 : -ENOMEM;
+	return s->ingest ? maintenance_new(s, e) : -ENOMEM;
 }
 
 int store_open(const struct store_options *options, struct store **ret, struct error *e)
@@ -242,6 +243,7 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
+	maintenance_free(s);
 	ingest_free(s->ingest);
 	dict_free(s->dict);
 	packer_free(s->packer);

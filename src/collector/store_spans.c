@@ -313,3 +313,8 @@ int spans_choose(struct spans *s, const struct spans_query *q, struct error *e)
 	free(slots.slot);
 	return err;
 }
+
+int spans_children(struct spans *s, const struct spans_query *q, unsigned level, uint64_t slot, struct error *e)
+{
+	return choose_children(s, q, level, slot, e);
+}

@@ -40,6 +40,8 @@ struct spans_query {
 };
 
 int spans_choose(struct spans *s, const struct spans_query *q, struct error *e);
+// The same for what a roll-up is made of, whether there is one or not.
+int spans_children(struct spans *s, const struct spans_query *q, unsigned level, uint64_t slot, struct error *e);
 // All spans of a level in slots [from, to], in order; windows are in slots of minutes.
 int spans_each(struct spans *s, int64_t node, unsigned level, uint64_t from, uint64_t to, span_fn fn, void *context,
 	       struct error *e);
