@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "collector/store_maintenance.h"
 #include "common/clock.h"
@@ -14,6 +13,7 @@
 #define ROWS_A_STEP 4000
 #define COLLECT_EVERY_NS HOUR_NS
 #define VACUUM_PAGES 64
+#define LOG_BYTES (32ull << 20)
 
 enum {
 	NODES,
@@ -192,23 +192,21 @@ static int pragma(struct store *s, const char *text, int64_t *ret, struct error 
 static int used_bytes(struct store *s, uint64_t *ret, struct error *e)
 {
 	int64_t pages, unused, size;
-	struct stat st;
-	char *wal;
 	int err = pragma(s, "PRAGMA page_count", &pages, e);
 
 	if (!err)
 		err = pragma(s, "PRAGMA freelist_count", &unused, e);
 	if (!err)
 		err = pragma(s, "PRAGMA page_size", &size, e);
-	if (err)
-		return err;
-	*ret = (uint64_t)((pages - unused) * size);
-	if (asprintf(&wal, "%s-wal", s->path) < 0)
-		return error_set(e, -ENOMEM, "out of memory");
-	if (!stat(wal, &st))
-		*ret += (uint64_t)st.st_size;
-	free(wal);
-	return 0;
+	if (!err)
+		*ret = (uint64_t)((pages - unused) * size);
+	return err;
+}
+
+// Room for the log beside the database, which grows by what is deleted too.
+static uint64_t limit(uint64_t max_size)
+{
+	return max_size - (max_size / 16 < LOG_BYTES ? max_size / 16 : LOG_BYTES);
 }
 
 static int oldest(struct retention *r, unsigned level, int64_t *ret, struct error *e)
@@ -272,7 +270,7 @@ static int shrink(struct store *s, uint64_t now, struct error *e)
 	if (!s->options.max_size || s->maintenance->retention->node)
 		return 0;
 	err = used_bytes(s, &used, e);
-	if (err || used <= s->options.max_size)
+	if (err || used <= limit(s->options.max_size))
 		return err;
 	for (unsigned level = 0; level < LEVELS && !err && !n; level++)
 		err = drop_hour(s, level, now, &n, e);

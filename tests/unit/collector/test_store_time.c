@@ -312,7 +312,7 @@ static void a_moderate_size_keeps_sums(void **state)
 	store_close(f->s);
 	used = number(f, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size");
 	of_windows = number(f, "SELECT sum(length(data)) FROM columns WHERE id / 4096 IN (SELECT id FROM spans WHERE level = 0)");
-	f->s = open_quiet(f->directory, 0, (uint64_t)(used - of_windows / 4));
+	f->s = open_quiet(f->directory, 0, (uint64_t)(used - of_windows / 4) * 16 / 15);
 	for (unsigned i = 0; i < 3; i++)
 		maintain(f->s, LATER);
 	t = query_totals(f->s, (struct store_query){ .from = T0, .to = f->at[0] + f->at[1] }, &c, NULL);
