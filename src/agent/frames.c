@@ -313,6 +313,19 @@ const struct frame *frames_kernel(struct frames *f, const char *name)
 	return named(f, f, FRAME_KERNEL, name);
 }
 
+const struct frame *frames_generated(struct frames *f, const char *name, const char *raw)
+{
+	struct sym_line line = { .name = name, .system_name = intern_text(f, raw) };
+	struct known_frame *k;
+
+	if (!line.system_name)
+		return frames_synthetic(f, name);
+	k = frame_find(f, &f->texts, (uint64_t)(uintptr_t)line.system_name);
+	if (!k)
+		k = frame_add(f, &f->texts, (uint64_t)(uintptr_t)line.system_name, &line, 1);
+	return k ? &k->frame : NULL;
+}
+
 const struct frame_mapping *frames_mapping(struct frames *f, struct sym_module *module, uint64_t offset, uint64_t size,
 					   uint64_t start, const char *path)
 {

@@ -52,6 +52,8 @@ const char *frames_text_get(const struct frames *f, uint32_t id); // "" for 0
 
 // Each NULL without memory. A frame is a pointer that may be compared.
 const struct frame *frames_synthetic(struct frames *f, const char *name);
+// Generated code; `raw` is the name as the runtime wrote it, or NULL.
+const struct frame *frames_generated(struct frames *f, const char *name, const char *raw);
 const struct frame *frames_kernel(struct frames *f, const char *name);
 // The mapping of a module; keeps a hold on the module.
 const struct frame_mapping *frames_mapping(struct frames *f, struct sym_module *module, uint64_t offset, uint64_t size,

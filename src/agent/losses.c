@@ -25,6 +25,7 @@ static const struct {
 	[LOSS_PROC_EVENTS] = { "process_events", "process events lost; some frames may have no name" },
 	[LOSS_PROC_EVICTED] = { "processes_evicted", "processes forgotten for the memory budget" },
 	[LOSS_FILES_MISSING] = { "files_missing", "mapped files that could not be opened for their symbols" },
+	[LOSS_PERF_MAP_LINES] = { "perf_map_lines", "lines of perf maps that are malformed or found no room: some generated code has no name" },
 	[LOSS_PIDS_FOLDED] = { "pids_folded", "samples of ended processes that lost their pid label: there were too many processes" },
 	[LOSS_ROWS_FULL] = { "rows_full", "samples folded into their process under [too many stacks]: there were too many different ones" },
 	[LOSS_BROKEN_NO_MAPPING] = { "broken_no_mapping", "stacks cut where they leave all known code" },
@@ -70,4 +71,5 @@ void recorder_sum_losses(struct recorder *r)
 	r->losses[LOSS_PROC_EVENTS] = ps.lost_events;
 	r->losses[LOSS_PROC_EVICTED] = ps.evicted;
 	r->losses[LOSS_FILES_MISSING] = ps.missing_files;
+	r->losses[LOSS_PERF_MAP_LINES] = ps.perf_map_lines_lost;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/perf_maps.h"
 #include "agent/procs_files.h"
 #include "agent/procs_rings.h"
 #include "agent/procs_scan.h"
@@ -24,6 +25,7 @@ struct procs {
 	struct proctable *table;
 	struct procs_rings *rings; // NULL: no events here
 	struct procs_files *files;
+	struct perf_maps *perf_maps;
 	uint64_t lost;
 	uint64_t complete_ns; // up to then nothing was lost
 	uint64_t polled_ns, refreshed_ns, rescanned_ns;
@@ -40,7 +42,9 @@ struct procs *procs_new(const struct procs_options *options, struct error *e)
 		goto no_memory;
 	p->table = proctable_new(options->memory ? options->memory : MEMORY_DEFAULT);
 	p->files = procs_files_new(options->symbolizer);
-	if (!p->table || !p->files)
+	if (p->files)
+		p->perf_maps = perf_maps_new(p->files, options->perf_maps, options->java_attach);
+	if (!p->table || !p->files || !p->perf_maps)
 		goto no_memory;
 	// The events are on before /proc is looked at, so that nothing falls between.
 	procs_rings_new(&p->rings, e);
@@ -58,6 +62,7 @@ void procs_free(struct procs *p)
 	if (!p)
 		return;
 	procs_rings_free(p->rings);
+	perf_maps_free(p->perf_maps);
 	proctable_free(p->table);
 	procs_files_free(p->files);
 	free(p);
@@ -161,6 +166,7 @@ void procs_stats(const struct procs *p, struct procs_stats *ret)
 		.evicted = t.evicted,
 		.refused_mappings = t.refused_mappings,
 		.missing_files = procs_files_missing(p->files),
+		.perf_map_lines_lost = perf_maps_lost(p->perf_maps),
 		.known = t.lives,
 		.bytes = t.bytes,
 	};
@@ -169,6 +175,7 @@ void procs_stats(const struct procs *p, struct procs_stats *ret)
 void procs_forget(struct procs *p, uint64_t time_ns)
 {
 	proctable_forget(p->table, time_ns);
+	perf_maps_forget(p->perf_maps, p->table);
 	procs_files_sweep(p->files);
 }
 
@@ -224,6 +231,21 @@ void procs_open(struct procs *ps, struct proc *p, uint64_t address, uint64_t tim
 uint64_t proc_space(const struct proc *p)
 {
 	return p && p->mappings ? p->mappings->serial : 0;
+}
+
+bool procs_generated(struct procs *ps, struct proc *p, uint64_t address, char *out, size_t cap, const char **ret_raw)
+{
+	struct perf_symbol symbol;
+
+	if (!perf_maps_find(ps->perf_maps, p, address, &symbol))
+		return false;
+	*ret_raw = perf_map_display(symbol.name, out, cap) ? symbol.name : NULL;
+	return *out;
+}
+
+uint64_t procs_generation(struct procs *ps, struct proc *p)
+{
+	return perf_maps_generation(ps->perf_maps, p);
 }
 
 bool procs_is_alive(struct procs *ps, pid_t pid)

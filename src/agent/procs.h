@@ -20,6 +20,8 @@ struct proc;
 struct procs_options {
 	struct symbolizer *symbolizer; // opens the modules; not owned
 	size_t memory;		       // budget in bytes, 0 = 64 MiB
+	size_t perf_maps;	       // another one, of perf maps, 0 = 32 MiB
+	bool java_attach;	       // ask JVMs for their perf map
 };
 
 struct procs_stats {
@@ -27,6 +29,7 @@ struct procs_stats {
 	uint64_t evicted;	// processes dropped for the budget
 	uint64_t refused_mappings; // not kept for the budget
 	uint64_t missing_files; // mapped files that could not be opened
+	uint64_t perf_map_lines_lost; // of perf maps: malformed, or without room
 	uint64_t known;		// processes now, one for each exec
 	uint64_t bytes;		// of the budget in use
 };
@@ -65,6 +68,12 @@ bool proc_find_map(struct procs *ps, struct proc *p, uint64_t address, uint64_t 
 void procs_open(struct procs *ps, struct proc *p, uint64_t address, uint64_t time_ns, const struct proc_map *map);
 // What lies where in the process: equal numbers, equal mappings, in whichever process; 0 when nothing is known.
 uint64_t proc_space(const struct proc *p);
+// The name of generated code at an address, as the runtime's perf map says; false when there is none. `out` is how it is
+// shown, *ret_raw how it was written where that tells more, or NULL; valid until the next call.
+bool procs_generated(struct procs *ps, struct proc *p, uint64_t address, char *out, size_t cap, const char **ret_raw);
+// Another number whenever the perf map of the process has changed; 0 while there was no need for one. Looks at most once
+// a second.
+uint64_t procs_generation(struct procs *ps, struct proc *p);
 bool procs_is_alive(struct procs *ps, pid_t pid); // as far as events tell
 
 #endif

@@ -337,14 +337,14 @@ static bool is_generated(int fd, const struct statx *st)
 	return pread(fd, magic, sizeof(magic), 0) != sizeof(magic) || memcmp(magic, "\177ELF", 4);
 }
 
-// A descriptor to read from, or why there is none.
+// A descriptor to read from, or why there is none. file may be NULL.
 static int open_found(struct procs_files *f, const struct found *found, const struct proc_text *file)
 {
 	enum mount_kind kind = kind_of(f, found);
 	char path[64];
 	int fd;
 
-	if (kind == MOUNT_REMOTE || (kind == MOUNT_UNKNOWN && !in_kernel_memory(file)))
+	if (kind == MOUNT_REMOTE || (kind == MOUNT_UNKNOWN && !(file && in_kernel_memory(file))))
 		return -EREMOTE;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", found->fd);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -522,6 +522,31 @@ void procs_files_reopen(struct procs_files *f, struct proctable *t, struct proc 
 		return;
 	sym_module_reopen(m->module->module, fd);
 	close(fd);
+}
+
+int procs_files_open(struct procs_files *f, pid_t viewer, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct found found = { .viewer = viewer };
+	char name[64];
+	int root, fd;
+
+	if (remote_for(viewer, path))
+		return -EREMOTE;
+	snprintf(name, sizeof(name), "/proc/%d/root", viewer);
+	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	found.fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	fd = -errno;
+	close(root);
+	if (found.fd < 0)
+		return fd;
+	fd = look_at(found.fd, &found);
+	if (!fd)
+		fd = S_ISREG(found.st.stx_mode) ? open_found(f, &found, NULL) : -EINVAL;
+	close(found.fd);
+	return fd;
 }
 
 void procs_files_resolve(struct procs_files *f, struct proctable *t, struct proc *p)

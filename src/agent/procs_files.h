@@ -23,6 +23,9 @@ void procs_files_free(struct procs_files *f);
 void procs_files_resolve(struct procs_files *f, struct proctable *t, struct proc *p);
 // Opens again a file whose module has closed it.
 void procs_files_reopen(struct procs_files *f, struct proctable *t, struct proc *p, const struct proc_mapping *m);
+// Opens a regular file for reading by its path in the root of a process that lives; symbolic links lead no further than
+// that root. Not on file systems that could keep us waiting.
+int procs_files_open(struct procs_files *f, pid_t viewer, const char *path);
 uint64_t procs_files_missing(const struct procs_files *f);
 // Gives back modules that no mapping refers to any more.
 void procs_files_sweep(struct procs_files *f);

@@ -52,7 +52,7 @@ static uint32_t location_id(struct output *o, const struct frame *f)
 	struct pprof_line_info lines[SYM_LINES_MAX];
 	uint32_t mapping;
 
-	if (f->kind == FRAME_SYNTHETIC)
+	if (f->kind == FRAME_SYNTHETIC && !f->lines[0].system_name)
 		return pprof_add_frame(o->b, f->lines[0].name);
 	mapping = mapping_id(o, f);
 	for (unsigned i = 0; i < f->n_lines; i++)

@@ -116,7 +116,7 @@ static int make_unwinder(struct recorder *r, struct error *e)
 
 // What the budget is spent on. A quarter of it may be left to rows, the heap's own and what is in work.
 struct shares {
-	size_t symbols, procs, resolved, stacks;
+	size_t symbols, procs, perf_maps, resolved, stacks;
 };
 
 static struct shares shares_of(size_t memory)
@@ -124,8 +124,10 @@ static struct shares shares_of(size_t memory)
 	static const size_t mib = 1 << 20;
 
 	if (!memory)
-		return (struct shares){ .symbols = 128 * mib, .procs = 64 * mib, .resolved = 48 * mib, .stacks = 16 * mib };
-	return (struct shares){ .symbols = memory / 4, .procs = memory / 4, .resolved = memory / 6, .stacks = memory / 12 };
+		return (struct shares){ .symbols = 128 * mib, .procs = 64 * mib, .perf_maps = 32 * mib,
+					.resolved = 48 * mib, .stacks = 16 * mib };
+	return (struct shares){ .symbols = memory / 4, .procs = memory / 6, .perf_maps = memory / 12,
+				.resolved = memory / 6, .stacks = memory / 12 };
 }
 
 static bool root_has(const struct recorder *r, const char *label)
@@ -173,7 +175,7 @@ static int make_parts(struct recorder *r, struct error *e)
 {
 	struct shares shares = shares_of(r->options.memory);
 	struct symbolizer_options so = { .memory = shares.symbols };
-	struct procs_options po = { .memory = shares.procs };
+	struct procs_options po = { .memory = shares.procs, .perf_maps = shares.perf_maps, .java_attach = r->options.java_attach };
 	struct error ignored = { 0 };
 
 	r->symbolizer = symbolizer_new(&so);

@@ -5,6 +5,7 @@
 
 #include "agent/skipped_caller.h"
 #include "bpf/unwind_rec.h"
+#include "symbolize/perf_map.h"
 
 struct list {
 	const struct frame *out[FRAMES_MAX];
@@ -34,6 +35,16 @@ static const char *kernel_name(const struct resolving *x, uint64_t address)
 	return name && *name ? name : "[kernel]";
 }
 
+static const struct frame *generated_frame(const struct resolving *x, struct proc *proc, uint64_t address)
+{
+	char name[PERF_MAP_NAME_MAX];
+	const char *raw;
+
+	if (!procs_generated(x->procs, proc, address, name, sizeof(name), &raw))
+		return frames_synthetic(x->frames, "[jit]");
+	return frames_generated(x->frames, name, raw);
+}
+
 // Mappings of one file in several processes differ in where they lie: the first one's addresses stand for all, so that
 // equal code is one frame, and is looked up once however many processes run it.
 static const struct frame *user_frame(const struct resolving *x, struct proc *proc, uint64_t address, uint64_t time)
@@ -47,7 +58,7 @@ static const struct frame *user_frame(const struct resolving *x, struct proc *pr
 	if (!proc || !proc_find_map(x->procs, proc, address, time, &map))
 		return frames_synthetic(x->frames, "[unknown]");
 	if (!map.module)
-		return frames_synthetic(x->frames, "[jit]");
+		return generated_frame(x, proc, address);
 	mapping = frames_mapping(x->frames, map.module, map.offset, map.limit - map.start, map.start, map.path);
 	if (!mapping)
 		return NULL;

@@ -21,6 +21,7 @@
 struct resolved {
 	struct resolved_key {
 		uint64_t space, hash;
+		uint64_t generation; // of the process's generated code
 		uint32_t kind, pad;
 	} key;
 	uint32_t stack; // number of its frames
@@ -77,12 +78,14 @@ static struct proc *proc_of(struct resolver *r, const struct in_flight *e)
 	return e->kind & TASK_KTHREAD ? NULL : procs_find(r->options.procs, (pid_t)e->tgid, e->submit);
 }
 
-static void key_of(struct resolved_key *key, const struct in_flight *e, const struct proc *proc)
+static void key_of(struct resolver *r, struct resolved_key *key, const struct in_flight *e, struct proc *proc)
 {
 	memset(key, 0, sizeof(*key));
 	key->space = proc_space(proc);
 	key->hash = e->stack;
 	key->kind = resolve_stack_kind(e);
+	if (proc)
+		key->generation = procs_generation(r->options.procs, proc);
 }
 
 static struct resolved *find(struct resolver *r, const struct resolved_key *key)
@@ -152,7 +155,7 @@ bool resolver_known(struct resolver *r, const struct in_flight *e, struct row_wh
 	struct resolved_key key;
 	struct resolved *k;
 
-	key_of(&key, e, proc);
+	key_of(r, &key, e, proc);
 	k = find(r, &key);
 	if (!k)
 		return false;
@@ -197,7 +200,7 @@ int resolver_who(struct resolver *r, const struct in_flight *e, struct row_who *
 	}
 	if (!stacks_find(r->options.stacks, e->stack, &raw))
 		return resolve_lost(r, e, ret);
-	key_of(&key, e, proc);
+	key_of(r, &key, e, proc);
 	ret->stack = resolve_stack(&x, e, proc, &raw);
 	if (!ret->stack)
 		return -ENOMEM;

@@ -59,7 +59,8 @@ enum loss_cause {
 	LOSS_BROKEN_LOST_REGISTER = 25,
 	LOSS_TABLES_PENDING = 26,    /* stacks walked by frame pointer because their process's tables were not there yet */
 	LOSS_PIDS_FOLDED = 27,	     /* samples of ended processes whose process id was folded away */
-	LOSS_CAUSES = 28,
+	LOSS_PERF_MAP_LINES = 28,    /* lines of perf maps: malformed, or without room */
+	LOSS_CAUSES = 29,
 };
 
 #define RECORD_SLOTS 256	   /* devices with counters of their own; the last one takes what finds no slot */

@@ -104,7 +104,7 @@ static int window(struct recorder *r, struct run *run, uint64_t *next, uint64_t 
 
 int main(int argc, char **argv)
 {
-	struct recorder_options o = { .labels = LABELS_FEW_COMM };
+	struct recorder_options o = { .labels = LABELS_FEW_COMM, .java_attach = true };
 	struct run run = { 0 };
 	struct error e = { "" };
 	struct recorder *r;

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/java_attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+#define AGAIN_NS 60000000000ull
+#define TIMEOUT_MS 5000
+#define QUEUE 16
+#define ASKED 256 // processes remembered
+#define ANSWER_MAX 65536
+
+struct question {
+	pid_t pid;
+	struct proc_status status;
+};
+
+struct java_attach {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool stop;
+	struct question queue[QUEUE];
+	unsigned n;
+	struct {
+		pid_t pid;
+		uint64_t time_ns;
+	} asked[ASKED]; // by pid modulo ASKED
+};
+
+// A descriptor of the socket's file: links lead no further than the process's root.
+static int find_socket(pid_t pid, const struct proc_status *status)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	char path[64];
+	struct stat st;
+	int root, fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/tmp/.java_pid%d", status->inner_pid);
+	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0)
+		fd = -errno;
+	close(root);
+	if (fd < 0)
+		return fd;
+	if (!fstat(fd, &st) && S_ISSOCK(st.st_mode) && st.st_uid == status->uid)
+		return fd;
+	close(fd);
+	return -EACCES;
+}
+
+// Older JVMs answer only their own user. The system calls themselves change this thread alone.
+static void become(uid_t uid, gid_t gid)
+{
+	if (uid)
+		syscall(SYS_setresgid, -1, gid, -1);
+	syscall(SYS_setresuid, -1, uid, -1);
+	if (!uid)
+		syscall(SYS_setresgid, -1, gid, -1);
+}
+
+static bool is_peer(int fd, pid_t pid)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid == pid;
+}
+
+static int connect_to(int file, pid_t pid, const struct proc_status *status, int timeout_ms)
+{
+	struct timeval limit = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	bool other = !geteuid() && status->uid;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
+	if (other)
+		become(status->uid, status->gid);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		err = -errno;
+	if (other)
+		become(0, getgid());
+	if (!err && !is_peer(fd, pid))
+		err = -EACCES;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+static int ask(int fd, int timeout_ms)
+{
+	static const char question[] = "1\0jcmd\0Compiler.perfmap\0\0";
+	uint64_t until = clock_monotonic() + (uint64_t)timeout_ms * 1000000;
+	char answer[1024], first = 0;
+	size_t total = 0;
+
+	// The terminator of the array is that of the last argument.
+	if (send(fd, question, sizeof(question), MSG_NOSIGNAL) != sizeof(question))
+		return errno ? -errno : -EIO;
+	while (total < ANSWER_MAX) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		uint64_t now = clock_monotonic();
+		ssize_t n;
+
+		if (now >= until || poll(&p, 1, (int)((until - now) / 1000000) + 1) <= 0)
+			return -ETIMEDOUT;
+		n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		if (!total)
+			first = answer[0];
+		total += (size_t)n;
+	}
+	return first == '0' ? 0 : -EOPNOTSUPP;
+}
+
+int java_attach_now(pid_t pid, const struct proc_status *status, int timeout_ms)
+{
+	int file = find_socket(pid, status), fd, err;
+
+	if (file < 0)
+		return file;
+	fd = connect_to(file, pid, status, timeout_ms);
+	close(file);
+	if (fd < 0)
+		return fd;
+	err = ask(fd, timeout_ms);
+	close(fd);
+	return err;
+}
+
+static void *answer_questions(void *context)
+{
+	struct java_attach *j = context;
+	struct question q;
+
+	pthread_mutex_lock(&j->lock);
+	for (;;) {
+		while (!j->stop && !j->n)
+			pthread_cond_wait(&j->wake, &j->lock);
+		if (j->stop)
+			break;
+		q = j->queue[--j->n];
+		pthread_mutex_unlock(&j->lock);
+		java_attach_now(q.pid, &q.status, TIMEOUT_MS);
+		pthread_mutex_lock(&j->lock);
+	}
+	pthread_mutex_unlock(&j->lock);
+	return NULL;
+}
+
+static int start(struct java_attach *j)
+{
+	sigset_t all, before;
+	int err;
+
+	// Signals are the main thread's.
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&j->thread, NULL, answer_questions, j);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -err;
+}
+
+struct java_attach *java_attach_new(void)
+{
+	struct java_attach *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	pthread_mutex_init(&j->lock, NULL);
+	pthread_cond_init(&j->wake, NULL);
+	if (!start(j))
+		return j;
+	pthread_cond_destroy(&j->wake);
+	pthread_mutex_destroy(&j->lock);
+	free(j);
+	return NULL;
+}
+
+void java_attach_free(struct java_attach *j)
+{
+	if (!j)
+		return;
+	pthread_mutex_lock(&j->lock);
+	j->stop = true;
+	pthread_cond_signal(&j->wake);
+	pthread_mutex_unlock(&j->lock);
+	pthread_join(j->thread, NULL);
+	pthread_cond_destroy(&j->wake);
+	pthread_mutex_destroy(&j->lock);
+	free(j);
+}
+
+void java_attach_ask(struct java_attach *j, pid_t pid, const struct proc_status *status)
+{
+	unsigned i = (unsigned)pid % ASKED;
+	uint64_t now = clock_monotonic();
+
+	pthread_mutex_lock(&j->lock);
+	if (j->n < QUEUE && (j->asked[i].pid != pid || now - j->asked[i].time_ns > AGAIN_NS)) {
+		j->asked[i].pid = pid;
+		j->asked[i].time_ns = now;
+		j->queue[j->n++] = (struct question){ .pid = pid, .status = *status };
+		pthread_cond_signal(&j->wake);
+	}
+	pthread_mutex_unlock(&j->lock);
+}
