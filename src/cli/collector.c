@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // blkprof collector: the daemon that receives and keeps the profiles of all nodes.
 #include <errno.h>
+#include <stdio.h>
 
 #include "cli/command.h"
 #include "collector/daemon.h"
+#include "collector/store.h"
+#include "common/text.h"
 
 struct collector_command {
-	const char *config;
+	const char *config, *check, *compact;
 };
 
 static const struct collector_command defaults = { .config = "/etc/blkprof/collector.conf" };
@@ -15,15 +18,57 @@ static const struct option_spec options[] = {
 	{ .name = "config", .letter = 'c', .argument = "FILE", .set = option_set_text, .completes = COMPLETES_FILE,
 	  .offset = offsetof(struct collector_command, config),
 	  .help = "Read the configuration from FILE, /etc/blkprof/collector.conf by default." },
+	{ .name = "check", .argument = "DIR", .set = option_set_text, .completes = COMPLETES_FILE,
+	  .offset = offsetof(struct collector_command, check),
+	  .help = "Check the store in DIR instead, all of it. Also while its collector runs." },
+	{ .name = "compact", .argument = "DIR", .set = option_set_text, .completes = COMPLETES_FILE,
+	  .offset = offsetof(struct collector_command, compact),
+	  .help = "Give the free space of the store in DIR back to the file system instead. Also while its collector runs." },
 	{ 0 },
 };
+
+static void print_found(void *context, const char *what)
+{
+	printf("%s\n", what);
+}
+
+static int check_store(const char *directory, struct error *e)
+{
+	struct store_options o = { .directory = directory, .read_only = true };
+	struct store *s;
+	uint64_t found = 0;
+	int err = store_open(&o, &s, e);
+
+	if (err)
+		return err;
+	err = store_check(s, print_found, NULL, &found, e);
+	store_close(s);
+	if (!err && found)
+		err = error_set(e, -EBADMSG, "%s: %llu things are wrong: move the directory away (a collector begins a new one), or restore it",
+				directory, (unsigned long long)found);
+	if (!err)
+		printf("%s: nothing is wrong\n", directory);
+	return err;
+}
+
+static int compact_store(const char *directory, struct error *e)
+{
+	uint64_t before, after;
+	char a[32], b[32];
+	int err = store_compact(directory, &before, &after, e);
+
+	if (!err)
+		printf("%s: %s before, %s now\n", directory, text_bytes(a, sizeof(a), (double)before), text_bytes(b, sizeof(b), (double)after));
+	return err;
+}
 
 static int run(const void *arguments)
 {
 	const struct collector_command *c = arguments;
 	struct error e = { 0 };
+	int err = c->check ? check_store(c->check, &e) : c->compact ? compact_store(c->compact, &e) : collector_run(c->config, &e);
 
-	return collector_run(c->config, &e) ? command_error("collector", STATUS_FAILED, &e) : STATUS_DONE;
+	return err ? command_error("collector", STATUS_FAILED, &e) : STATUS_DONE;
 }
 
 const struct command command_collector = {

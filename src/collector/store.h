@@ -60,4 +60,10 @@ enum store_list { STORE_NODES, STORE_SERVICES, STORE_WINDOWS };
 typedef int (*store_list_fn)(void *context, const char *name, uint64_t from, uint64_t to, uint64_t windows);
 int store_list(struct store *s, enum store_list what, const struct store_query *q, store_list_fn fn, void *context, struct error *e);
 
+// Reads everything and tells what is wrong, a line each; also beside a running collector.
+typedef void (*store_check_fn)(void *context, const char *what);
+int store_check(struct store *s, store_check_fn fn, void *context, uint64_t *ret_found, struct error *e);
+// Gives the pages that are free back to the file system; also beside a running collector. Bytes of the file.
+int store_compact(const char *directory, uint64_t *ret_before, uint64_t *ret_after, struct error *e);
+
 #endif
