@@ -14,8 +14,9 @@ check() {
 }
 
 for kernel in 5.10 6.1 6.12 newest; do
-	output=$("$vm/run" "$kernel" --disk null_blk --with /bin/true --out "$work/$kernel" -- \
-		sh -c 'uname -r | tee /out/version; [ -b "$DISK" ] && /payload/true && exit 7')
+	output=$("$vm/run" "$kernel" --disk null_blk --disk virtio --disk nvme --with /bin/true --out "$work/$kernel" -- \
+		sh -c 'uname -r | tee /out/version; for disk in $DISKS; do [ -b "$disk" ] || exit 1; done; [ "$DISK" = /dev/nullb0 ] &&
+			[ "$DISKS" = "/dev/nullb0 /dev/vda /dev/nvme0n1" ] && /payload/true && exit 7')
 	status=$?
 	[ $status != 77 ] || { echo "$kernel: its archive cannot be reached" && continue; }
 	ran=$((ran + 1))
@@ -27,6 +28,10 @@ done
 
 "$vm/run" "$kernel" -- sh -c 'echo "WARNING: made up" >/dev/kmsg'
 check "a warning in the kernel's log" $? 1
+"$vm/run" "$kernel" --allow-warnings --append made_up=yes -- sh -c 'echo "watchdog: BUG: soft lockup, made up" >/dev/kmsg; grep -q made_up=yes /proc/cmdline'
+check "a lock-up that is allowed, an appended word" $? 0
+"$vm/run" "$kernel" </dev/null 2>/dev/null
+check "neither a command nor a terminal" $? 2
 "$vm/run" "$kernel" -- sh -c 'echo c >/proc/sysrq-trigger' >/dev/null 2>&1
 check "a guest that panics" $? 125
 "$vm/run" "$kernel" --timeout 10 -- sleep 100 2>/dev/null

@@ -10,11 +10,11 @@ from matrix import devices, guest, run, table
 from matrix.devices import Boot
 
 PART = (
-    Boot("newest", "", 2, "", ("virtio", "split", "null_softirq", "dm_linear", "md_raid1", "throttle_v2"), True),
-    Boot("newest", "preempt=full", 1, "preempt=full", ("virtio", "null_timer"), False),
-    Boot("6.12", "preempt=full", 1, "preempt=full", ("virtio", "null_bio", "loop"), False),
-    Boot("6.1", "cgroup v1", 1, "", ("virtio", "null_timer", "dm_crypt", "throttle_v1"), False),
-    Boot("5.10", "", 2, "", ("virtio", "partition", "split", "null_bio", "zram", "dm_linear", "dm_crypt", "md_raid1"), True),
+    Boot("newest", "", 2, "", ("virtio", "split", "null_softirq", "dm_linear", "md_raid1", "throttle_v2"), together=True),
+    Boot("newest", "preempt=full", 1, "preempt=full", ("virtio", "null_timer")),
+    Boot("6.12", "preempt=full", 1, "preempt=full", ("virtio", "null_bio", "loop")),
+    Boot("6.1", "last forms", 1, "", ("virtio", "null_timer", "dm_crypt", "throttle_v1"), last_forms=True),
+    Boot("5.10", "", 2, "", ("virtio", "partition", "split", "null_bio", "zram", "dm_linear", "dm_crypt", "md_raid1"), together=True),
 )
 
 

@@ -6,7 +6,6 @@ small, its profile is whole, it leaves nothing in the kernel, and the kernel's l
 (40) is the time of each; with it, all kernels and backends are the default, without it two."""
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -32,7 +31,7 @@ def boot(kernel, backend, out):
     for file in (os.path.join(ROOT, "tests/vm/soak/guest.sh"), build + "/load/churn", build + "/load/ioload", *guest.PROGRAMS):
         command += ["--with", file]
     command += ["--", "sh", "/payload/guest.sh", backend, "%g" % SECONDS]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return guest.vm(command)
 
 
 def words(path):
@@ -94,11 +93,11 @@ def profile_problems(out):
 def soak(kernel, backend):
     """What is wrong; None when the kernel's archive cannot be reached."""
     with tempfile.TemporaryDirectory(prefix="blkprof-soak-") as out:
-        result = boot(kernel, backend, out)
-        if result.returncode == 77:
-            print("SKIP %s: %s" % (kernel, result.stdout.strip().splitlines()[-1]))
+        status, output = boot(kernel, backend, out)
+        if status == 77:
+            print("SKIP %s: %s" % (kernel, output.splitlines()[-1]))
             return None
-        wrong = ["exit status %d: %s" % (result.returncode, result.stdout[-2000:])] if result.returncode else []
+        wrong = ["exit status %d: %s" % (status, output[-2000:])] if status else []
         said = verdict.text(out + "/churn.txt").strip()
         print("\n    ".join(["%s %s:" % (kernel, backend)] + [line for line in said.splitlines() if line.startswith("soak: ")][-10:]))
         if not os.path.exists(out + "/soak.pb.gz"):

@@ -47,30 +47,33 @@ TOGETHER_LOAD = ("read_index:pread:count=151", "read_block:pread:count=307,threa
 
 @dataclasses.dataclass(frozen=True)
 class Boot:
-    """One guest: `variant` is what distinguishes it from the plain boot of its kernel."""
+    """One guest. variant: what distinguishes it from the plain boot of its kernel; together: two backends record at once as well;
+    last_forms: kprobes without kprobe.multi and raw tracepoints without types, as older kernels have them."""
     kernel: str
     variant: str
     cgroup: int
     append: str
     devices: tuple
-    together: bool
+    together: bool = False
+    last_forms: bool = False
 
     @property
     def name(self):
         return " ".join(filter(None, (self.kernel, self.variant)))
 
 
-# Which kernels are booted a second time as fully preemptible.
+# Which kernels are booted a second time as fully preemptible, the others for what backends fall back to.
 PREEMPT = ("6.12", "newest")
-PREEMPT_DEVICES = ("virtio", "split", "null_bio", "null_softirq", "null_timer", "dm_linear", "throttle_v1")
+SECOND_DEVICES = ("virtio", "split", "null_bio", "null_softirq", "null_timer", "dm_linear", "throttle_v1")
 
 
 def boots(kernel, names):
     """The boots that a kernel needs for these devices."""
     plain = tuple(n for n in names if ALL[n].cgroup != 1)
-    result = [Boot(kernel, "", 2, "", plain, True)] if plain else []
-    if kernel in PREEMPT:
-        second = tuple(n for n in PREEMPT_DEVICES if n in names)
-        return result + ([Boot(kernel, "preempt=full", 1, "preempt=full", second, True)] if second else [])
-    second = tuple(n for n in names if ALL[n].cgroup == 1)
-    return result + ([Boot(kernel, "cgroup v1", 1, "", second, False)] if second else [])
+    second = tuple(n for n in SECOND_DEVICES if n in names)
+    result = [Boot(kernel, "", 2, "", plain, together=True)] if plain else []
+    if second and kernel in PREEMPT:
+        result.append(Boot(kernel, "preempt=full", 1, "preempt=full", second, together=True))
+    elif second:
+        result.append(Boot(kernel, "last forms", 1, "", second, last_forms=True))
+    return result

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boots a guest that records, and hands back the folder of what it left."""
 import os
+import signal
 import subprocess
+import sys
 
 from . import ROOT
 from .devices import ALL, TOGETHER, TOGETHER_LOAD
@@ -15,6 +17,19 @@ def missing_programs():
     return [p for p in PROGRAMS if not os.access(p, os.X_OK)]
 
 
+def vm(command):
+    """Runs tools/vm/run; (exit status, output). The guest ends with us."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        output, _ = process.communicate()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    return process.returncode, output.strip()
+
+
 def plan(path, loads):
     with open(path, "w") as f:
         f.writelines("%s %s\n" % (name, " ".join(load)) for name, load in loads.items())
@@ -26,7 +41,7 @@ def disk_options(boot):
 
 
 def run(boot, backends, out):
-    """The finished process, whose output is the guest's; the guest's /out is in `out`."""
+    """(exit status, output) of the guest; its /out is in `out`."""
     build = os.environ.get("BUILD", os.path.join(ROOT, "build"))
     files = [os.path.join(HERE, "guest.sh"), os.path.join(build, "load/ioload"), out + "/plan", out + "/together", *PROGRAMS]
     plan(out + "/plan", {n: ALL[n].load for n in boot.devices})
@@ -37,5 +52,9 @@ def run(boot, backends, out):
         command += ["--with", file]
     if boot.append:
         command += ["--append", boot.append]
-    command += ["--", "sh", "/payload/guest.sh", " ".join(backends), *boot.devices, *([TOGETHER] if boot.together else [])]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if boot.last_forms:
+        command += ["--", "env", "BLKPROF_LAST_FORMS=1"]
+    else:
+        command += ["--"]
+    command += ["sh", "/payload/guest.sh", " ".join(backends), *boot.devices, *([TOGETHER] if boot.together else [])]
+    return vm(command)

@@ -16,15 +16,15 @@ class Unreachable(Exception):
 def run_boot(boot, backends):
     """Results of one guest; what it says beside them is printed."""
     with tempfile.TemporaryDirectory(prefix="blkprof-matrix-") as out:
-        process = guest.run(boot, backends, out)
-        if process.returncode == 77:
-            raise Unreachable(process.stdout.strip().splitlines()[-1])
-        if process.stdout.strip():
-            print("%s said:\n    %s" % (boot.name, process.stdout.strip().replace("\n", "\n    ")[-3000:]))
+        status, said = guest.run(boot, backends, out)
+        if status == 77:
+            raise Unreachable(said.splitlines()[-1])
+        if said:
+            print("%s said:\n    %s" % (boot.name, said.replace("\n", "\n    ")[-3000:]))
         results = [r for b in backends for r in verdict.judge_backend(boot, b, (boot.kernel, b) in REFUSED, out)]
-        results += [verdict.agree(boot, pair, out) for pair in verdict.pairs(out)]
-        if process.returncode:
-            results.append(verdict.Result(boot, "", "guest", wrong=["exit status %d" % process.returncode]))
+        results += [verdict.agree(boot, pair, out) for pair in verdict.pairs(boot, backends, out)]
+        if status:
+            results.append(verdict.Result(boot, "", "guest", wrong=["exit status %d" % status]))
     return results
 
 

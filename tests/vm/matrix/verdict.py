@@ -10,6 +10,8 @@ from lib.pprof import OPS, READ_BYTES, TIME, WRITE_BYTES, Profile
 from .devices import ALL, TOGETHER, Boot
 
 BACKENDS = ("fentry", "kprobe", "tracepoint")
+# As guest.sh takes them.
+PAIRS = (("fentry", "tracepoint"), ("fentry", "kprobe"), ("kprobe", "tracepoint"))
 # Backends whose submission hook is behind a cgroup's limit: what it held back comes from a kernel thread.
 BEHIND_THROTTLE = ("tracepoint",)
 # Whose time is an estimate even without sampling: a completion that the kernel did not let it see is made up for.
@@ -173,18 +175,25 @@ def agree(boot, pair, out):
     """Two backends that recorded one load at once: the same operations, and times within 1% of each other."""
     both = "+".join(pair)
     result = Result(boot, both, TOGETHER)
-    profiles = [Profile.read(os.path.join(out, "%s.%s.pb.gz" % (both, b))) for b in pair]
-    each = [judge(boot, b, TOGETHER, p, out, both) for b, p in zip(pair, profiles)]
-    result.planned, result.seen = each[0].planned, min(r.seen for r in each)
-    result.wrong = [line for r in each for line in r.wrong]
-    if not result.wrong:
-        truth = json.loads(text(os.path.join(out, "%s.%s.json" % (both, TOGETHER))))
-        result.means = [mean_time(p, truth) for p in profiles]
-        between = time_between(pair, os.path.join(out, both + ".programs.json"))
-        apart = (result.means[0] - result.means[1] - between) / result.means[0]
-        if abs(apart) > AGREE:
-            result.wrong.append("the times differ by %.2f%%, besides %.0f us of our own programs" % (100 * apart, between / 1e3))
+    try:
+        profiles = [Profile.read(os.path.join(out, "%s.%s.pb.gz" % (both, b))) for b in pair]
+        each = [judge(boot, b, TOGETHER, p, out, both) for b, p in zip(pair, profiles)]
+        result.planned, result.seen = each[0].planned, min(r.seen for r in each)
+        result.wrong = [line for r in each for line in r.wrong]
+        if not result.wrong:
+            compare_times(result, pair, profiles, os.path.join(out, both))
+    except (OSError, ValueError, KeyError) as e:
+        result.wrong.append("no two profiles: %r; %s" % (e, text(os.path.join(out, both + ".txt"))[-500:]))
     return result
+
+
+def compare_times(result, pair, profiles, path):
+    truth = json.loads(text("%s.%s.json" % (path, TOGETHER)))
+    result.means = [mean_time(p, truth) for p in profiles]
+    between = time_between(pair, path + ".programs.json")
+    apart = (result.means[0] - result.means[1] - between) / result.means[0]
+    if abs(apart) > AGREE:
+        result.wrong.append("the times differ by %.2f%%, besides %.0f us of our own programs" % (100 * apart, between / 1e3))
 
 
 def time_between(pair, path):
@@ -204,6 +213,7 @@ def mean_time(profile, truth):
     return samples.total(TIME) / samples.total(OPS)
 
 
-def pairs(out):
-    """The pairs of backends that recorded at once."""
-    return [tuple(f[:-len(".txt")].split("+")) for f in sorted(os.listdir(out)) if "+" in f and f.endswith(".txt")]
+def pairs(boot, backends, out):
+    """The pairs of backends that must have recorded at once: of those that attached."""
+    working = [b for b in backends if os.path.exists(os.path.join(out, b + ".works"))]
+    return [p for p in PAIRS if boot.together and set(p) <= set(working)]
