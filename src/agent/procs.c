@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/containers.h"
 #include "agent/perf_maps.h"
 #include "agent/procs_files.h"
 #include "agent/procs_rings.h"
@@ -26,6 +27,7 @@ struct procs {
 	struct procs_rings *rings; // NULL: no events here
 	struct procs_files *files;
 	struct perf_maps *perf_maps;
+	struct containers *containers;
 	uint64_t lost;
 	uint64_t complete_ns; // up to then nothing was lost
 	uint64_t polled_ns, refreshed_ns, rescanned_ns;
@@ -44,7 +46,8 @@ struct procs *procs_new(const struct procs_options *options, struct error *e)
 	p->files = procs_files_new(options->symbolizer);
 	if (p->files)
 		p->perf_maps = perf_maps_new(p->files, options->perf_maps, options->java_attach);
-	if (!p->table || !p->files || !p->perf_maps)
+	p->containers = containers_new(NULL);
+	if (!p->table || !p->files || !p->perf_maps || !p->containers)
 		goto no_memory;
 	// The events are on before /proc is looked at, so that nothing falls between.
 	procs_rings_new(&p->rings, e);
@@ -65,6 +68,7 @@ void procs_free(struct procs *p)
 	perf_maps_free(p->perf_maps);
 	proctable_free(p->table);
 	procs_files_free(p->files);
+	containers_free(p->containers);
 	free(p);
 }
 
@@ -147,11 +151,15 @@ void procs_touch(struct procs *p, pid_t pid, uint64_t time_ns)
 struct proc *procs_find(struct procs *p, pid_t pid, uint64_t time_ns)
 {
 	struct proc *life = proctable_find(p->table, pid, time_ns);
+	struct service_container who;
+	const char *text;
 	char service[256];
 
 	if (!life || life->service)
 		return life;
-	service_from_cgroup(proc_text_string(life->cgroup_text), life->name, service, sizeof(service));
+	text = proc_text_string(life->cgroup_text);
+	if (!service_container(text, &who) || !containers_name(p->containers, &who, clock_monotonic(), service, sizeof(service)))
+		service_from_cgroup(text, life->name, service, sizeof(service));
 	proctable_set(p->table, &life->service, service, strlen(service));
 	return life;
 }

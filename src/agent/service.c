@@ -403,7 +403,7 @@ static bool pod_uid(const char *part, char out[40])
 		for (n = 0; n < 36 && (strchr("0123456789abcdef", uid[n]) || uid[n] == '-' || uid[n] == '_') && uid[n]; n++)
 			out[n] = uid[n] == '_' ? '-' : uid[n];
 		out[n] = 0;
-		if (n >= 32)
+		if (n >= 32 && out[0] != '-')
 			return true;
 	}
 	out[0] = 0;
@@ -436,7 +436,7 @@ static bool read_container(const struct path *p, struct service_container *ret)
 		memcpy(ret->id, id, sizeof(ret->id));
 		ret->uid = user_of(p);
 		ret->pod_uid[0] = 0;
-		for (unsigned k = 0; k < i; k++)
+		for (unsigned k = 0; k <= i; k++)
 			if (pod_uid(p->part[k], pod))
 				memcpy(ret->pod_uid, pod, sizeof(pod));
 		return true;
