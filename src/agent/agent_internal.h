@@ -23,6 +23,7 @@ struct agent {
 	struct spool *spool;
 	struct ship *ship;	     // NULL without endpoints
 	uint64_t due;		     // end of this window, ns since the epoch
+	uint64_t ended;		     // end of the last one
 	uint64_t retired_bpf_ns, retired_bpf_runs; // of probes that were replaced
 	struct agent_metrics metrics;
 };

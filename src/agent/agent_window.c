@@ -9,6 +9,7 @@
 
 #define PART_BYTES (BATCH_BYTES_MAX - (1u << 20)) // of profiles; the rest is for names and labels
 #define LATE_NS 1000000000u
+#define JITTER_NS 100000000u // between two readings of the clocks; more is a clock that was set
 
 struct parts {
 	struct agent *a;
@@ -111,6 +112,16 @@ static void count(struct agent *a, const struct window_info *info)
 	m->filtered_ops += info->filtered_ops;
 }
 
+// Windows follow each other on the monotonic clock; so they do in what is sent, however the two clocks were read.
+static uint64_t window_start(struct agent *a, const struct window_info *info)
+{
+	uint64_t apart = info->start > a->ended ? info->start - a->ended : a->ended - info->start;
+	uint64_t start = apart < JITTER_NS && a->ended < info->end ? a->ended : info->start;
+
+	a->ended = info->end;
+	return start;
+}
+
 static int spool_window(struct agent *a, struct window *w, struct error *e)
 {
 	const struct window_info *info = window_get_info(w);
@@ -118,7 +129,7 @@ static int spool_window(struct agent *a, struct window *w, struct error *e)
 	int err = window_services(w, add_profile, &p, e);
 
 	if (!err) {
-		err = spool_all(&p, info->start, info->end);
+		err = spool_all(&p, window_start(a, info), info->end);
 		if (err)
 			error_set(e, err, "cannot put the window into the spool: %s", strerror(-err));
 	}

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <math.h>
@@ -24,6 +25,7 @@
 #include "tracepoint_raw.skel.h"
 
 #define PROGRAMS_MAX 8
+#define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 #define PERF_SOURCES "/sys/bus/event_source/devices"
 
 struct probes {
@@ -328,15 +330,28 @@ const char *probes_note(const struct probes *p)
 	return p->note;
 }
 
+static bool is_admin(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return !syscall(__NR_capget, &header, data) && data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
+}
+
 static int open_object(struct probes *p, const struct form *form, const struct probes_options *o, struct error *e)
 {
 	const char *name = backend_name(form->backend);
+	LIBBPF_OPTS(bpf_object_open_opts, open);
 	const void *elf;
 	size_t size;
 	int err;
 
 	elf = form->elf(&size);
-	p->object = bpf_object__open_mem(elf, size, NULL);
+	// libbpf looks for what the kernel's types lack in its modules', for which it needs CAP_SYS_ADMIN and gives up without;
+	// where it is given a file, it leaves them alone.
+	if (!is_admin() && !access(KERNEL_BTF, R_OK))
+		open.btf_custom_path = KERNEL_BTF;
+	p->object = bpf_object__open_mem(elf, size, &open);
 	if (!p->object)
 		return error_set(e, -errno, "backend %s: cannot open its object: %s", name, strerror(errno));
 	err = configure(p, form, o);

@@ -48,7 +48,7 @@ def windows_add_up():
         check_equal([b.sequence for b in batches], list(range(1, len(batches) + 1)), "sequence numbers")
         check_equal(len({b.instance for b in batches}), 1, "instances")
         for a, b in zip(batches, batches[1:]):
-            check_between(b.start - a.end, -0.01 * SECOND, 0.01 * SECOND, "gap between two windows")
+            check_equal(b.start - a.end, 0, "gap between two windows")
         late = sorted(b.end % SECOND for b in batches[:-1])
         check(late[len(late) // 2] < 0.3 * SECOND, "half of the windows end later than 0.3 s: %r" % late)
 
@@ -189,7 +189,7 @@ def unit_privileges():
     with testing.scratch() as folder, Agent(folder, prefix=prefix) as agent:
         with open("/proc/%d/status" % agent.process.pid) as f:
             effective = int(re.search(r"^CapEff:\s*(\S+)", f.read(), re.M).group(1), 16)
-        check_equal(bin(effective).count("1"), len(names), "capabilities in force")
+        check_between(bin(effective).count("1"), 1, len(names), "capabilities in force")
         subprocess.run(["chmod", "0711", folder], check=True)
         os.mkdir(folder + "/nobody")
         os.chown(folder + "/nobody", 65534, 65534)
