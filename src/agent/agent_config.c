@@ -172,7 +172,6 @@ const char *agent_config_warning(const struct agent_config *c, unsigned i)
 		{ *c->listen, "listen: this version serves no HTTP; set `listen =` to nothing to say that you know" },
 		{ *c->token_file || *c->tls_cert || *c->tls_key || *c->tls_client_ca,
 		  "token_file, tls_cert, tls_key and tls_client_ca have no effect: this version serves no HTTP" },
-		{ c->java_attach, "java_attach: this version does not ask JVMs for their names; start them with a perf map" },
 		{ c->requests_comm.n || c->requests_pid.n || c->requests_cgroup.n || c->requests_cmdline.n || c->keep_params.n ||
 		  *c->plugins, "[requests]: this version does not follow requests" },
 	};

@@ -13,7 +13,7 @@ int agent_recorder(const struct agent_config *c, const struct filter *f, struct 
 	struct recorder_options o = {
 		.backend = c->backend_kind, .rate = c->rate, .cpu_hz = c->cpu_hz, .kernel_stacks = c->kernel_stacks,
 		.labels = c->label_set, .node = c->node_name, .filter = *f,
-		.memory = c->memory / 8 * 7,
+		.memory = c->memory / 8 * 7, .java_attach = c->java_attach,
 	};
 
 	return recorder_new(&o, ret, e);
