@@ -117,6 +117,9 @@ static int charge(struct aggregate *a, struct rows *rows, struct row_key *key, c
 	a->rows_full += folded;
 	row->time_ns += weight * (double)time;
 	row->samples += first;
+	if (first)
+		rows_went(rows, key->disk, key->op, e->submit, weight, 0);
+	rows_went(rows, key->disk, key->op, e->submit + key->latency, 0, weight * (double)time);
 	if (first) {
 		row->ops += weight;
 		row->bytes += weight * e->size;

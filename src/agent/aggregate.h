@@ -17,6 +17,7 @@
 
 struct aggregate;
 struct rows;
+struct series;
 
 // Who it was, as numbers of the resolver (resolver.h); 0 = none, or not told apart.
 struct row_who {
@@ -103,6 +104,8 @@ int rows_scale(struct rows *r);
 
 // After rows_scale: the share of the sampled operations of (disk, op) whose completion nobody showed us.
 double rows_missed(const struct rows *r, uint16_t disk, uint8_t op);
+// How the window went, before rows_scale too. Owned by the rows.
+const struct series *rows_series(const struct rows *r);
 
 uint64_t latency_class(uint64_t ns);  // 0, 1 us, 2 us, 5 us, 10 us …: the lower bound
 uint32_t bytes_class(uint32_t bytes); // 0, 1, 2, 4 …: the lower bound

@@ -10,6 +10,7 @@
 
 #include "agent/hostinfo.h"
 #include "agent/recorder_internal.h"
+#include "agent/series.h"
 #include "agent/service.h"
 #include "common/text.h"
 #include "pprof/builder.h"
@@ -219,6 +220,33 @@ static void comment_device(struct output *o, unsigned i)
 				  *d->mapper ? d->mapper : "-", *d->mount ? d->mount : "-", d->scheduler);
 }
 
+#define SERIES_LEAST 4 // fewer steps say nothing of how a load varies
+
+// How the node's load went, for those who compare windows. Only whole steps: the last one has just begun.
+static void comment_series(struct output *o)
+{
+	const struct series *s = rows_series(o->w->rows);
+	uint64_t whole_steps = (o->w->info.end_mono - o->w->info.start_mono) / s->step;
+	unsigned n = whole_steps < SERIES_STEPS ? (unsigned)whole_steps : SERIES_STEPS;
+
+	for (uint16_t disk = 0; disk < AGGREGATE_DISKS && !o->service && n >= SERIES_LEAST; disk++) {
+		for (uint8_t op = 0; op < OP_CLASSES; op++) {
+			const struct series_steps *of = s->of[disk][op];
+			struct buf text = { 0 };
+
+			for (unsigned i = 0; of && i < n; i++)
+				buf_printf(&text, "%s%.0f", i ? "," : " ops=", of->ops[i]);
+			for (unsigned i = 0; of && i < n; i++)
+				buf_printf(&text, "%s%.0f", i ? "," : " time=", of->time_ns[i]);
+			buf_byte(&text, 0);
+			if (of && !text.error)
+				pprof_add_comment(o->b, "series node=%s device=%s op=%s start=%" PRIu64 " step=%" PRIu64 "%s", o->r->node,
+						  o->r->disks[disk], filter_op_name(op), o->w->info.start, s->step, (char *)text.data);
+			buf_free(&text);
+		}
+	}
+}
+
 static void comment_losses(struct output *o)
 {
 	const struct window_info *info = &o->w->info;
@@ -307,6 +335,7 @@ int profile_make(const struct window *w, uint32_t service, struct buf *ret_gz)
 	comment_host(o);
 	for (unsigned i = 0; i < AGGREGATE_DISKS; i++)
 		comment_device(o, i);
+	comment_series(o);
 	comment_losses(o);
 	err = pprof_encode(o->b, &raw);
 	if (!err)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/series.h"
 #include "common/hash.h"
 
 #define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)hash_bytes(key, len, 0))
@@ -29,6 +30,7 @@ struct rows {
 	struct entry **sorted; // after rows_scale
 	unsigned n;
 	struct exact exact[AGGREGATE_DISKS][OP_CLASSES];
+	struct series series;
 };
 
 struct rows *rows_new(uint32_t window, uint64_t start)
@@ -39,6 +41,7 @@ struct rows *rows_new(uint32_t window, uint64_t start)
 		return NULL;
 	r->info.window = window;
 	r->info.start = start;
+	series_start(&r->series, start);
 	return r;
 }
 
@@ -58,7 +61,18 @@ void rows_free(struct rows *r)
 		free(e);
 	}
 	free(r->sorted);
+	series_free(&r->series);
 	free(r);
+}
+
+const struct series *rows_series(const struct rows *r)
+{
+	return &r->series;
+}
+
+void rows_went(struct rows *r, uint16_t disk, uint8_t op, uint64_t at, double ops, double time_ns)
+{
+	series_add(&r->series, disk, op, at, ops, time_ns);
 }
 
 const struct rows_info *rows_get_info(const struct rows *r)
@@ -182,6 +196,7 @@ int rows_merge(struct rows *into, const struct rows *from)
 			y->sampled_ops += x->sampled_ops;
 		}
 	}
+	series_merge(&into->series, &from->series);
 	into->info.end = from->info.end;
 	return 0;
 }

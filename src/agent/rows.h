@@ -16,4 +16,7 @@ void rows_retract(struct rows *r, uint16_t disk, uint8_t op, double weight, uint
 // Operations of (disk, op) whose time is not known: the others' is scaled up for them.
 void rows_lost(struct rows *r, uint16_t disk, uint8_t op, double weight);
 
+// An operation (1, or 0 for a later part of one) and its time, at `at`.
+void rows_went(struct rows *r, uint16_t disk, uint8_t op, uint64_t at, double ops, double time_ns);
+
 #endif
