@@ -102,6 +102,7 @@ static const char *kernel_reason(const struct resolving *x, const struct stack_f
 		{ "wb_do_writeback", "[writeback]" },
 		{ "blk_throtl_dispatch_work_fn", "[throttled]" },
 		{ "loop_process_work", "[second level: loop device's file]" },
+		{ "loop_queue_work", "[second level: loop device's file]" }, // up to 5.13
 	};
 
 	for (unsigned i = 0; i < s->n_kernel; i++) {
