@@ -67,6 +67,11 @@ int aggregate_begin(struct aggregate *a, uint32_t window, uint64_t start)
 	return a->current ? 0 : -ENOMEM;
 }
 
+struct rows *aggregate_current(struct aggregate *a)
+{
+	return a->current;
+}
+
 uint64_t aggregate_rows_full(const struct aggregate *a)
 {
 	return a->rows_full;

@@ -72,6 +72,7 @@ int aggregate_in_flight_last(struct aggregate *a, const struct in_flight *e, con
 			     uint64_t now);
 // The rows of the window that was cut (or, without a cut, of the current one, which is empty then). Owned by the caller.
 struct rows *aggregate_take(struct aggregate *a);
+struct rows *aggregate_current(struct aggregate *a); // of the window that runs; still the aggregate's
 uint64_t aggregate_rows_full(const struct aggregate *a); // records folded away for max_rows
 
 // Everybody whom rows and bios in flight name.

@@ -68,9 +68,7 @@ static unsigned filter_index(uint64_t address)
 	return (unsigned)(((address >> 3) * 0x9e3779b97f4a7c15ull) >> (64 - RECORD_FILTER_BITS));
 }
 
-// False when it is not there any more: it may have completed as it should, and another bio have come to its address, since
-// the scan read it.
-static bool take_out(struct recorder *r, uint64_t address, const struct in_flight *e)
+bool in_flight_take_out(struct recorder *r, uint64_t address, const struct in_flight *e)
 {
 	struct filter_counter *f = &probes_state(r->probes)->filter[filter_index(address)];
 	int map = bpf_map__fd(probes_map(r->probes, "in_flight"));
@@ -90,7 +88,7 @@ bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_fligh
 
 	if (probes_check(r->probes, address, e) != BIO_ENDED)
 		return false;
-	if (!take_out(r, address, e))
+	if (!in_flight_take_out(r, address, e))
 		return true;
 	r->unseen += !e->last;
 	err = intake_take(r, &rec, kernel_maps_disk(r, e->slot));
@@ -127,7 +125,7 @@ static int sweep_entry(struct recorder *r, uint64_t address, const struct in_fli
 
 	if (age > LOOK_AGAIN_NS && in_flight_ended(r, address, e))
 		return r->record_error;
-	if (age > TOO_OLD_NS && take_out(r, address, e)) {
+	if (age > TOO_OLD_NS && in_flight_take_out(r, address, e)) {
 		r->losses[LOSS_NEVER_COMPLETED]++;
 		return 0;
 	}

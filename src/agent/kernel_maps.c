@@ -11,9 +11,12 @@
 
 static uint16_t disk_index(struct recorder *r, const char *name, uint32_t dev)
 {
-	for (unsigned i = 0; i < r->n_disks; i++)
-		if (!strcmp(r->disks[i], name))
-			return (uint16_t)i;
+	for (unsigned i = 0; i < r->n_disks; i++) {
+		if (strcmp(r->disks[i], name))
+			continue;
+		r->disk_devs[i] = dev; // a disk that came back may have another number
+		return (uint16_t)i;
+	}
 	if (r->n_disks == AGGREGATE_DISKS - 1) {
 		strcpy(r->disks[AGGREGATE_DISKS - 1], "[other devices]");
 		return AGGREGATE_DISKS - 1;
@@ -149,27 +152,79 @@ static bool slot_used(struct recorder *r, uint32_t slot)
 	       !bpf_map_lookup_elem(bpf_map__fd(probes_map(r->probes, "slot_owners")), &slot, &info);
 }
 
-int kernel_maps_counters(struct recorder *r, uint32_t window, struct rows *rows)
+static int slot_counters(struct recorder *r, uint32_t slot, unsigned bank, struct rows *rows)
 {
-	struct op_counter sum[2][OP_CLASSES];
-	unsigned bank = window & 1;
+	struct op_counter sum[2][OP_CLASSES], *had = r->counted[bank][slot];
 
-	for (uint32_t slot = 0; slot < RECORD_SLOTS; slot++) {
-		struct op_counter *had = r->counted[bank][slot];
-
-		if (!slot_used(r, slot))
+	if (sum_slot(r, slot, sum))
+		return -ENOMEM;
+	for (unsigned op = 0; op < OP_CLASSES; op++) {
+		if (sum[bank][op].ops == had[op].ops)
 			continue;
-		if (sum_slot(r, slot, sum))
-			return -ENOMEM;
-		for (unsigned op = 0; op < OP_CLASSES; op++) {
-			if (sum[bank][op].ops == had[op].ops)
-				continue;
-			rows_exact(rows, kernel_maps_disk(r, slot), (uint8_t)op, sum[bank][op].ops - had[op].ops,
-				   sum[bank][op].bytes - had[op].bytes);
-			had[op] = sum[bank][op];
-		}
+		rows_exact(rows, kernel_maps_disk(r, slot), (uint8_t)op, sum[bank][op].ops - had[op].ops,
+			   sum[bank][op].bytes - had[op].bytes);
+		had[op] = sum[bank][op];
 	}
 	return 0;
+}
+
+int kernel_maps_counters(struct recorder *r, uint32_t window, struct rows *rows)
+{
+	int err = 0;
+
+	for (uint32_t slot = 0; !err && slot < RECORD_SLOTS; slot++)
+		if (slot_used(r, slot))
+			err = slot_counters(r, slot, window & 1, rows);
+	return err;
+}
+
+// sysfs has '!' where the kernel has '/'.
+static void sysfs_name(const struct slot_info *info, char *out, size_t cap)
+{
+	text_sanitize(out, cap, info->name, sizeof(info->name));
+	for (; (out = strchr(out, '/')); out++)
+		*out = '!';
+}
+
+static int end_entry(struct recorder *r, uint64_t address, const struct in_flight *e, void *context)
+{
+	const uint32_t *slot = context;
+
+	if (e->slot == *slot && in_flight_take_out(r, address, e))
+		r->losses[LOSS_NEVER_COMPLETED]++;
+	return 0;
+}
+
+// Another disk has the number now: what was counted is the old one's, what it has in flight does not come back.
+static int slot_rename(struct recorder *r, uint32_t slot, struct slot_info *info, const char *name)
+{
+	int err = slot_counters(r, slot, probes_state(r->probes)->window & 1, aggregate_current(r->aggregate));
+
+	if (!err)
+		err = in_flight_each(r, end_entry, &slot);
+	memset(info->name, 0, sizeof(info->name));
+	memcpy(info->name, name, strnlen(name, sizeof(info->name) - 1));
+	bpf_map_update_elem(bpf_map__fd(probes_map(r->probes, "slot_owners")), &slot, info, BPF_EXIST);
+	r->slot_disk[slot] = AGGREGATE_NO_DISK;
+	return err;
+}
+
+int kernel_maps_renamed(struct recorder *r)
+{
+	int owners = bpf_map__fd(probes_map(r->probes, "slot_owners")), err = 0;
+	const struct device *d;
+	struct slot_info info;
+	char name[32];
+
+	for (uint32_t slot = 0; !err && slot < RECORD_SLOTS - 1; slot++) {
+		if (bpf_map_lookup_elem(owners, &slot, &info))
+			continue;
+		d = devices_find(r->devices, info.disk);
+		sysfs_name(&info, name, sizeof(name));
+		if (d && d->disk == d->dev && *name && strcmp(d->name, name))
+			err = slot_rename(r, slot, &info, d->name);
+	}
+	return err;
 }
 
 void kernel_maps_lower(struct recorder *r)

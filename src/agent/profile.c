@@ -200,24 +200,43 @@ static void comment_missed(struct output *o, unsigned disk, uint8_t op)
 				  (uint64_t)llround(missed * (double)o->ops[disk][op]), o->w->info.start);
 }
 
+// A value of a comment: blanks and what is not to be seen as %20 and the like, so that a name cannot pass for other fields.
+static const char *field(char *out, size_t cap, const char *text)
+{
+	size_t n = 0;
+
+	for (; *text && n + 4 < cap; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c <= ' ' || c == '%' || c == 0x7f)
+			n += (size_t)snprintf(out + n, cap - n, "%%%02X", c);
+		else
+			out[n++] = *text;
+	}
+	out[n] = 0;
+	return n ? out : "-";
+}
+
 static void comment_device(struct output *o, unsigned i)
 {
 	struct recorder *r = o->r;
+	char name[128], mapper[512], mount[1024], scheduler[128];
 	const struct device *d;
 	uint64_t ops = 0;
 
 	for (unsigned op = 0; op < OP_CLASSES; op++) {
 		if (o->ops[i][op])
 			pprof_add_comment(o->b, "total node=%s device=%s op=%s ops=%" PRIu64 " bytes=%" PRIu64 " window=%" PRIu64, r->node,
-					  r->disks[i], filter_op_name(op), o->ops[i][op], o->bytes[i][op], o->w->info.start);
+					  field(name, sizeof(name), r->disks[i]), filter_op_name(op), o->ops[i][op], o->bytes[i][op], o->w->info.start);
 		if (o->ops[i][op])
 			comment_missed(o, i, (uint8_t)op);
 		ops += o->ops[i][op];
 	}
 	d = ops ? devices_find(r->devices, r->disk_devs[i]) : NULL;
 	if (d)
-		pprof_add_comment(o->b, "device node=%s name=%s mapper=%s mount=%s scheduler=%s", r->node, r->disks[i],
-				  *d->mapper ? d->mapper : "-", *d->mount ? d->mount : "-", d->scheduler);
+		pprof_add_comment(o->b, "device node=%s name=%s mapper=%s mount=%s scheduler=%s", r->node,
+				  field(name, sizeof(name), r->disks[i]), field(mapper, sizeof(mapper), d->mapper),
+				  field(mount, sizeof(mount), d->mount), field(scheduler, sizeof(scheduler), d->scheduler));
 }
 
 #define SERIES_LEAST 4 // fewer steps say nothing of how a load varies

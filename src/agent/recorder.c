@@ -298,6 +298,8 @@ static int housekeep(struct recorder *r)
 	err = intake_drain(r);
 	aggregate_scan(r->aggregate);
 	if (!err)
+		err = kernel_maps_renamed(r);
+	if (!err)
 		err = in_flight_housekeep(r);
 	if (!err)
 		err = intake_drain(r);

@@ -77,6 +77,7 @@ uint16_t kernel_maps_disk(struct recorder *r, uint32_t slot);
 void kernel_maps_steer(struct recorder *r, uint64_t now);      // about once a second
 int kernel_maps_totals(struct recorder *r);		       // fills r->kernel
 int kernel_maps_counters(struct recorder *r, uint32_t window, struct rows *rows); // what a bank gained, into rows
+int kernel_maps_renamed(struct recorder *r);		       // slots whose device number is another disk's now
 void kernel_maps_lower(struct recorder *r);		       // tells the programs which devices carry others
 
 // intake.c
@@ -95,6 +96,9 @@ int window_new(struct recorder *r, struct rows *rows, uint64_t start, uint64_t e
 // in_flight.c
 typedef int (*in_flight_fn)(struct recorder *r, uint64_t address, const struct in_flight *e, void *context);
 int in_flight_each(struct recorder *r, in_flight_fn fn, void *context);
+// Takes an entry out; false when it is not there any more: it may have completed as it should, and another bio have come to
+// its address, since the scan read it.
+bool in_flight_take_out(struct recorder *r, uint64_t address, const struct in_flight *e);
 // True when the entry's bio has ended without our hooks; its record is then taken in and the entry is gone.
 bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_flight *e);
 // Takes in what ended unseen, ages entries out, gives back what the LRU evicted to the filter's counters.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/fetch.h"
+#include "common/file.h"
 #include "common/text.h"
 
 int option_set_size(const struct option_spec *spec, void *target, char *value, struct error *e)
@@ -47,7 +48,7 @@ static int copy(int from, int to, uint64_t max, struct error *e)
 {
 	char *piece = malloc(64 << 10), limit[32];
 	uint64_t total = 0;
-	ssize_t n, w;
+	ssize_t n;
 	int err = piece ? 0 : error_set(e, -ENOMEM, "out of memory");
 
 	while (!err && (n = read(from, piece, 64 << 10)) != 0) {
@@ -61,10 +62,10 @@ static int copy(int from, int to, uint64_t max, struct error *e)
 		if (total > max)
 			err = error_set(e, -EFBIG, "it has more than %s; raise the limit with --max-size",
 					text_bytes(limit, sizeof(limit), (double)max));
-		for (ssize_t done = 0; !err && done < n; done += w) {
-			w = write(to, piece + done, (size_t)(n - done));
-			if (w < 0)
-				err = error_set(e, -errno, "cannot write to a temporary file: %s", strerror(errno));
+		if (!err) {
+			err = file_write_fd(to, piece, (size_t)n);
+			if (err)
+				error_set(e, err, "cannot write to a temporary file: %s", strerror(-err));
 		}
 	}
 	free(piece);

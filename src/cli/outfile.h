@@ -3,14 +3,16 @@
 #ifndef BLKPROF_CLI_OUTFILE_H
 #define BLKPROF_CLI_OUTFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
+#include "common/file.h"
 
 struct outfile {
 	int fd;
-	const char *path; // NULL = standard output
-	char *temporary;  // beside path; NULL = path is written itself (a device, a pipe)
+	bool standard; // standard output
+	struct file_atomic file;
 };
 
 // path NULL or "-": standard output.

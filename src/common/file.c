@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 int file_read_fd(int fd, size_t max, struct buf *b)
 {
 	size_t start = b->len;
@@ -99,18 +101,6 @@ int file_write_fd(int fd, const void *data, size_t len)
 	return 0;
 }
 
-static int write_direct(const char *path, const void *data, size_t len)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err;
-
-	if (fd < 0)
-		return -errno;
-	err = file_write_fd(fd, data, len);
-	if (close(fd) && !err)
-		err = -errno;
-	return err;
-}
-
 static void sync_folder(const char *path)
 {
 	char copy[PATH_MAX];
@@ -136,65 +126,131 @@ static int replaceable(const char *path)
 	return S_ISREG(st.st_mode);
 }
 
-static int open_temporary(const char *path, char *temporary, size_t cap)
+static int open_named(struct file_atomic *a)
 {
 	int fd;
 
-	if ((size_t)snprintf(temporary, cap, "%s.XXXXXX", path) >= cap)
+	if ((size_t)snprintf(a->temporary, sizeof(a->temporary), "%s.XXXXXX", a->target) >= sizeof(a->temporary))
 		return -ENAMETOOLONG;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	fd = mkostemp(a->temporary, O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	a->temporary[0] = 0;
+	return -errno;
+}
+
+// Without a name where the file system can do that: whoever is killed leaves nothing.
+static int open_temporary(struct file_atomic *a)
+{
+	char copy[PATH_MAX];
+	int fd;
+
+	snprintf(copy, sizeof(copy), "%s", a->target);
+	fd = open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	return fd >= 0 ? fd : open_named(a);
+}
+
+int file_atomic_open(struct file_atomic *a, const char *path, struct error *e)
+{
+	int err = replaceable(path);
+
+	*a = (struct file_atomic){ .fd = -1, .path = path };
+	if (err < 0)
+		return explain(e, err, path);
+	a->in_place = !err;
+	if (a->in_place) {
+		a->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		return a->fd < 0 ? explain(e, -errno, path) : 0;
+	}
+	// A symbolic link stays one: the file it points to is replaced.
+	if (!realpath(path, a->target) && (size_t)snprintf(a->target, sizeof(a->target), "%s", path) >= sizeof(a->target))
+		return explain(e, -ENAMETOOLONG, path);
+	a->fd = open_temporary(a);
+	return a->fd < 0 ? explain(e, a->fd, path) : 0;
+}
+
+// A file without a name cannot take the place of another: it gets one for the moment before it does.
+static int give_name(struct file_atomic *a)
+{
+	char self[64];
+
+	if (a->temporary[0])
+		return 0;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", a->fd);
+	for (unsigned i = 0; i < 100; i++) {
+		uint64_t name = clock_monotonic() * 0x9e3779b97f4a7c15ull + i;
+
+		if ((size_t)snprintf(a->temporary, sizeof(a->temporary), "%s.%06x", a->target, (unsigned)(name >> 40)) >=
+		    sizeof(a->temporary))
+			break;
+		if (!linkat(AT_FDCWD, self, AT_FDCWD, a->temporary, AT_SYMLINK_FOLLOW))
+			return 0;
+		if (errno != EEXIST) {
+			int err = -errno;
+
+			a->temporary[0] = 0;
+			return err;
+		}
+	}
+	a->temporary[0] = 0;
+	return -EEXIST;
+}
+
+static int replace(struct file_atomic *a)
+{
+	mode_t mask = umask(022);
+	int err = 0;
+
+	umask(mask);
+	// A file system without modes: the file stays as it was made.
+	if (fchmod(a->fd, 0666 & ~mask) && errno != EPERM && errno != EOPNOTSUPP)
+		err = -errno;
+	if (!err && fsync(a->fd))
+		err = -errno;
+	if (!err)
+		err = give_name(a);
+	if (!err && rename(a->temporary, a->target))
+		err = -errno;
+	return err;
+}
+
+int file_atomic_close(struct file_atomic *a, int keep, struct error *e)
+{
+	int err = keep && !a->in_place ? replace(a) : 0;
+
+	if (a->temporary[0] && (!keep || err))
+		unlink(a->temporary);
+	if (close(a->fd) && keep && !err)
+		err = -errno;
+	a->fd = -1;
+	if (!err && keep && !a->in_place)
+		sync_folder(a->target);
+	return err ? explain(e, err, a->path) : 0;
 }
 
 int file_write_atomic(const char *path, const void *data, size_t len, struct error *e)
 {
-	char temporary[PATH_MAX], target[PATH_MAX];
-	mode_t mask = umask(022);
-	int fd, err = replaceable(path);
+	struct file_atomic a;
+	int err = file_atomic_open(&a, path, e);
 
-	umask(mask);
-	if (err < 0)
-		return explain(e, err, path);
-	if (!err) {
-		err = write_direct(path, data, len);
-		return err ? explain(e, err, path) : 0;
-	}
-	// A symbolic link stays one: the file it points to is replaced.
-	if (!realpath(path, target))
-		snprintf(target, sizeof(target), "%s", path);
-	fd = open_temporary(target, temporary, sizeof(temporary));
-	if (fd < 0)
-		return explain(e, fd, path);
-	err = file_write_fd(fd, data, len);
-	if (!err && fchmod(fd, 0666 & ~mask))
-		err = -errno;
-	if (!err && fsync(fd))
-		err = -errno;
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err && rename(temporary, target))
-		err = -errno;
-	if (err) {
-		unlink(temporary);
-		return explain(e, err, path);
-	}
-	sync_folder(target);
-	return 0;
+	if (err)
+		return err;
+	err = file_write_fd(a.fd, data, len);
+	if (!err)
+		return file_atomic_close(&a, 1, e);
+	file_atomic_close(&a, 0, NULL);
+	return explain(e, err, path);
 }
 
 int file_check_writable(const char *path, struct error *e)
 {
-	char temporary[PATH_MAX];
-	int fd, err = replaceable(path);
+	struct file_atomic a;
+	int err = replaceable(path);
 
 	if (err < 0)
 		return explain(e, err, path);
 	if (!err)
 		return access(path, W_OK) ? explain(e, -errno, path) : 0;
-	fd = open_temporary(path, temporary, sizeof(temporary));
-	if (fd < 0)
-		return explain(e, fd, path);
-	close(fd);
-	unlink(temporary);
-	return 0;
+	err = file_atomic_open(&a, path, e);
+	return err ? err : file_atomic_close(&a, 0, e);
 }

@@ -3,6 +3,7 @@
 #ifndef BLKPROF_COMMON_FILE_H
 #define BLKPROF_COMMON_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/buf.h"
@@ -13,6 +14,18 @@ int file_read(const char *path, size_t max, struct buf *b);
 int file_read_fd(int fd, size_t max, struct buf *b);
 // First line of a small file (sysfs, proc) without its newline; out is always terminated.
 int file_read_line(const char *path, char *out, size_t cap);
+
+// The same in pieces: open, file_write_fd to its fd, close, which with `keep` puts it in its place, else removes it. Where
+// the file system can do that the file has no name until then: a killed program leaves nothing.
+struct file_atomic {
+	int fd;
+	const char *path; // the caller's
+	bool in_place;	  // a device, a pipe
+	char target[4096], temporary[4096];
+};
+
+int file_atomic_open(struct file_atomic *a, const char *path, struct error *e);
+int file_atomic_close(struct file_atomic *a, int keep, struct error *e);
 
 // Writes data to PATH: a temporary file beside it, synced, renamed over it, folder synced. A device, a pipe or
 // /dev/stdout is written as it is. On failure PATH is as it was and the message says what to do.

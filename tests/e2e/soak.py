@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.parse
 
 from lib import blkprof, churn, devices, testing, watch
 from lib.blkprof import Recording
@@ -31,7 +32,9 @@ QUARANTINE = 64 * MIB
 
 # Losses that this load makes by its nature: what is over before it is looked at, cut frames, processes beyond the budget.
 EXPECTED = {"stack_truncated", "stack_unreadable", "processes_evicted", "files_missing", "rows_full", "process_events", "pids_folded",
-            "unseen", "mismatch", "evicted", "recursion", "request_too_long"}
+            "unseen", "mismatch", "evicted", "recursion", "request_too_long", "tables_pending", "perf_map_lines",
+            "broken_no_mapping", "broken_no_table", "broken_no_rule", "broken_unreadable", "broken_bad_return",
+            "broken_not_growing", "broken_lost_register"}
 # Those that are of samples: together at most this part of all.
 LOST_MOST = 0.02
 OF_SAMPLES = {"ring_full", "stack_ring_full", "insert_failed", "unseen", "mismatch", "read_error", "evicted",
@@ -106,7 +109,7 @@ def totals_of_comments(profile):
     for comment in profile.comments:
         m = re.match(r"total node=\S+ device=(.*) op=(\w+) ops=(\d+) bytes=(\d+) window=\d+$", comment)
         if m:
-            totals[m[1], m[2]] = (int(m[3]), int(m[4]))
+            totals[urllib.parse.unquote(m[1]), m[2]] = (int(m[3]), int(m[4]))
     return totals
 
 

@@ -105,7 +105,7 @@ def files(scratch):
     before = open(out).read()
     refused(run("export", "-f", "svg", "-o", out, "/etc/hostname"), "byte 0")
     check(open(out).read() == before, "a failed export leaves the file as it was")
-    refused(run("export", "-f", "svg", "-o", os.path.join(scratch, "no", "out.svg"), GOLDEN), "cannot be created")
+    refused(run("export", "-f", "svg", "-o", os.path.join(scratch, "no", "out.svg"), GOLDEN), "its folder does not exist")
     refused(run("export", "-f", "collapsed", "-o", "/dev/full", GOLDEN), "/dev/full: cannot be written: No space left")
     check(os.listdir(scratch) == ["out.svg"], "nothing else stays: %s" % os.listdir(scratch))
     full = open("/dev/full", "w")
