@@ -225,6 +225,7 @@ static void destroy(struct receiver *r)
 	if (r->zmq)
 		zmq_ctx_term(r->zmq);
 	connections_free(r->messages.connections);
+	bomb_check_free(r->messages.bombs);
 	if (r->wake >= 0)
 		close(r->wake);
 	free(r);
@@ -238,7 +239,8 @@ static int start(struct receiver *r, struct error *e)
 	r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->zmq = zmq_ctx_new();
 	r->messages.connections = connections_new(o->max_connections, o->counters);
-	if (r->wake < 0 || !r->zmq || !r->messages.connections)
+	r->messages.bombs = bomb_check_new();
+	if (r->wake < 0 || !r->zmq || !r->messages.connections || !r->messages.bombs)
 		return error_set(e, -ENOMEM, "out of memory or of open files");
 	zmq_ctx_set(r->zmq, ZMQ_MAX_SOCKETS, 64);
 	err = open_socket(r, e);

@@ -5,6 +5,7 @@
 
 #include <zmq.h>
 
+#include "collector/bomb.h"
 #include "collector/connections.h"
 #include "collector/receive.h"
 #include "common/clock.h"
@@ -32,6 +33,7 @@ struct messages {
 	struct receive_options options;
 	void *socket;
 	struct connections *connections;
+	struct bomb_check *bombs;
 	struct waiting group[GROUP_MAX];
 	unsigned n;
 	size_t bytes;

@@ -111,6 +111,7 @@ static void judge(struct messages *m, zmq_msg_t *peer, zmq_msg_t *payload, struc
 	struct message_header h;
 	struct batch *b;
 	struct error e, why;
+	uint64_t *broken = &c->broken;
 	int err = message_header_get(zmq_msg_data(payload), size, &h, &e);
 
 	if (err == -EBADMSG) {
@@ -123,12 +124,16 @@ static void judge(struct messages *m, zmq_msg_t *peer, zmq_msg_t *payload, struc
 	}
 	if (!err)
 		err = batch_decode(zmq_msg_data(payload), size, &b, &e);
+	if (!err && (err = bomb_check_batch(m->bombs, b, &e))) {
+		batch_free(b);
+		broken = err == -EFBIG ? &c->bombs : &c->bad_profile;
+	}
 	if (err == -EPROTO) {
 		refuse(m, peer, h.token, s, REPLY_VERSION, &c->version, e.text);
 	} else if (err == -ENOMEM) {
 		refuse(m, peer, h.token, s, REPLY_BUSY, &c->put_off, e.text);
 	} else if (err) {
-		refuse(m, peer, h.token, s, REPLY_REFUSED, &c->broken, e.text);
+		refuse(m, peer, h.token, s, REPLY_REFUSED, broken, e.text);
 	} else if (s->node[0] && strcmp(s->node, b->node)) {
 		error_set(&why, 0, "its key may not speak for another node: '%s'", b->node);
 		batch_free(b);
