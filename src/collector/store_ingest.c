@@ -4,14 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/store_ahead.h"
 #include "collector/store_internal.h"
 #include "collector/store_notes.h"
 #include "collector/store_resolve.h"
 #include "common/clock.h"
 #include "pprof/wire.h"
-
-// Of all profiles of one batch while they are read.
-#define BATCH_MEMORY ((size_t)256 << 20)
 
 enum {
 	ADD_SPAN,
@@ -32,8 +30,8 @@ static const char *const sql[STATEMENTS] = {
 struct ingest {
 	struct seen *seen;
 	sqlite3_stmt *st[STATEMENTS];
-	struct parsed *parsed; // of the batch at hand
-	unsigned n_parsed, parsed_cap;
+	struct ahead ahead;
+	const struct parsed_batch *parsed; // of the batch at hand
 	struct notes notes;
 	struct buf services, packed_notes, pattern;
 	uint64_t now;
@@ -44,6 +42,8 @@ struct ingest *ingest_new(struct store *s, struct error *e)
 	struct ingest *in = calloc(1, sizeof(*in));
 	int err = in ? 0 : error_set(e, -ENOMEM, "out of memory");
 
+	if (!err)
+		ahead_init(&in->ahead, &s->secret);
 	for (unsigned i = 0; i < STATEMENTS && !err; i++)
 		err = db_prepare(s->db, sql[i], &in->st[i], e);
 	if (!err) {
@@ -57,13 +57,6 @@ struct ingest *ingest_new(struct store *s, struct error *e)
 	return in;
 }
 
-static void forget_parsed(struct ingest *in)
-{
-	for (unsigned i = 0; i < in->n_parsed; i++)
-		parsed_free(&in->parsed[i]);
-	in->n_parsed = 0;
-}
-
 void ingest_free(struct ingest *in)
 {
 	if (!in)
@@ -71,65 +64,12 @@ void ingest_free(struct ingest *in)
 	for (unsigned i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(in->st[i]);
 	seen_free(in->seen);
-	forget_parsed(in);
-	free(in->parsed);
+	ahead_free(&in->ahead);
 	notes_free(&in->notes);
 	buf_free(&in->services);
 	buf_free(&in->packed_notes);
 	buf_free(&in->pattern);
 	free(in);
-}
-
-static int check_head(const struct batch *b, struct error *e)
-{
-	size_t len = b->node ? strlen(b->node) : 0;
-
-	if (!len || len > BATCH_NODE_MAX)
-		return error_set(e, -EBADMSG, "its node's name is empty or too long");
-	if (!b->sequence || b->sequence > INT64_MAX - 1)
-		return error_set(e, -EBADMSG, "its sequence number is out of range");
-	if (b->start > INT64_MAX || b->end > INT64_MAX || b->end < b->start)
-		return error_set(e, -EBADMSG, "its window ends before it starts");
-	if (b->kind == BATCH_WINDOW && (b->end == b->start || b->end - b->start > WINDOW_MAX_NS))
-		return error_set(e, -EBADMSG, "its window is empty or longer than a day");
-	if (b->n_profiles > BATCH_PROFILES_MAX || b->n_labels > BATCH_LABELS_MAX)
-		return error_set(e, -EBADMSG, "it has too many profiles or labels");
-	if (b->kind == BATCH_GAP && (!b->gap_first || b->gap_first > b->sequence || b->gap_bytes > INT64_MAX))
-		return error_set(e, -EBADMSG, "the batches that its gap names are out of range");
-	return 0;
-}
-
-static int room_for_parsed(struct ingest *in, unsigned n)
-{
-	struct parsed *p;
-
-	if (n <= in->parsed_cap)
-		return 0;
-	p = realloc(in->parsed, n * sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	in->parsed = p;
-	in->parsed_cap = n;
-	return 0;
-}
-
-static int parse(struct store *s, const struct batch *b, struct error *e)
-{
-	struct ingest *in = s->ingest;
-	size_t memory = BATCH_MEMORY;
-	int err = check_head(b, e);
-
-	if (!err && room_for_parsed(in, b->n_profiles))
-		err = error_set(e, -ENOMEM, "out of memory");
-	for (unsigned i = 0; i < b->n_profiles && !err; i++) {
-		struct parsed *p = &in->parsed[in->n_parsed++];
-
-		err = parsed_read(p, &s->secret, b->profiles[i].data, b->profiles[i].size, memory, e);
-		if (err)
-			return error_prefix(e, err, "profile of service %.60s", b->profiles[i].service);
-		memory -= p->memory < memory - 1 ? p->memory : memory - 1;
-	}
-	return err;
 }
 
 static int add_samples(struct store *s, const struct parsed *r, uint32_t hour, bool *ret_pids, struct error *e)
@@ -248,11 +188,11 @@ static int add_window(struct store *s, const struct batch *b, int64_t node, int6
 
 	notes_clear(&in->notes);
 	in->packed_notes.len = 0;
-	for (unsigned i = 0; i < in->n_parsed; i++)
-		for (uint32_t k = 0; k < in->parsed[i].p->label_sets.n; k++)
-			pids |= in->parsed[i].labels[k].pid != 0;
-	for (unsigned i = 0; i < in->n_parsed && !err; i++)
-		err = add_notes(s, &in->parsed[i], hour, e);
+	for (unsigned i = 0; i < in->parsed->n; i++)
+		for (uint32_t k = 0; k < in->parsed->parsed[i].p->label_sets.n; k++)
+			pids |= in->parsed->parsed[i].labels[k].pid != 0;
+	for (unsigned i = 0; i < in->parsed->n && !err; i++)
+		err = add_notes(s, &in->parsed->parsed[i], hour, e);
 	if (!err)
 		err = add_services(s, b, hour, e);
 	if (!err && notes_pack(&in->notes, &in->packed_notes))
@@ -271,8 +211,8 @@ static int add_window(struct store *s, const struct batch *b, int64_t node, int6
 	sqlite3_bind_int64(st, 10, pids);
 	err = db_run(st, "write to", e);
 	span = sqlite3_last_insert_rowid(s->db);
-	for (unsigned i = 0; i < in->n_parsed && !err; i++) {
-		err = add_samples(s, &in->parsed[i], hour, &pids, e);
+	for (unsigned i = 0; i < in->parsed->n && !err; i++) {
+		err = add_samples(s, &in->parsed->parsed[i], hour, &pids, e);
 		if (!err)
 			err = add_columns(s, span * COLUMNS_PER_SPAN + i, e);
 	}
@@ -330,23 +270,24 @@ static int add_batch(struct store *s, const struct batch *b, int *ret, struct er
 
 static int put_all(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e)
 {
-	struct error why = { 0 };
 	int err = 0;
 
 	s->ingest->now = clock_realtime();
+	ahead_start(&s->ingest->ahead, batches, n);
 	for (unsigned i = 0; i < n && !err; i++) {
-		int bad = parse(s, batches[i], &why);
+		const struct parsed_batch *p = s->ingest->parsed = ahead_next(&s->ingest->ahead, i);
 
-		if (bad == -ENOMEM)
-			err = error_set(e, bad, "out of memory");
-		else if (bad)
+		if (p->err == -ENOMEM)
+			err = error_set(e, p->err, "out of memory");
+		else if (p->err)
 			results[i] = -EBADMSG;
 		else
 			err = add_batch(s, batches[i], &results[i], e);
-		if (bad && e)
-			*e = why;
-		forget_parsed(s->ingest);
+		if (p->err && e)
+			*e = p->why;
+		ahead_release(&s->ingest->ahead, i);
 	}
+	ahead_stop(&s->ingest->ahead);
 	return err;
 }
 
