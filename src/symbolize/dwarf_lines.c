@@ -25,7 +25,6 @@ struct dwarf_lines {
 	struct unit_range *ranges;
 	size_t count, cap;
 	size_t sections; // bytes that libdw keeps, about
-	size_t file_size;
 };
 
 static size_t debug_size(const struct elf_file *f)
@@ -110,7 +109,6 @@ struct dwarf_lines *dwarf_lines_new(const struct elf_file *f, size_t memory_max)
 	if (!d)
 		return NULL;
 	d->sections = size;
-	d->file_size = f->size;
 	d->fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
 	// ELF_C_READ, not the mapping kind: a file that shrinks must not kill us.
 	if (d->fd >= 0)
@@ -135,23 +133,6 @@ void dwarf_lines_free(struct dwarf_lines *d)
 		close(d->fd);
 	free(d->ranges);
 	free(d);
-}
-
-bool dwarf_lines_is_open(const struct dwarf_lines *d)
-{
-	return d->fd >= 0;
-}
-
-bool dwarf_lines_detach(struct dwarf_lines *d, size_t max)
-{
-	if (d->fd < 0)
-		return true;
-	if (d->file_size > max || elf_cntl(d->elf, ELF_C_FDREAD))
-		return false;
-	close(d->fd);
-	d->fd = -1;
-	d->sections += d->file_size;
-	return true;
 }
 
 size_t dwarf_lines_memory(const struct dwarf_lines *d)

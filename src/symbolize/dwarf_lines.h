@@ -22,9 +22,6 @@ bool dwarf_lines_present(const struct elf_file *f);
 // NULL when the file has no line tables, is too large, or libdw refuses it.
 struct dwarf_lines *dwarf_lines_new(const struct elf_file *f, size_t memory_max);
 void dwarf_lines_free(struct dwarf_lines *d);
-// Reads what is left of the file and closes it, when all of it is at most `max` bytes; else false, and nothing is done.
-bool dwarf_lines_detach(struct dwarf_lines *d, size_t max);
-bool dwarf_lines_is_open(const struct dwarf_lines *d);
 size_t dwarf_lines_memory(const struct dwarf_lines *d);
 // Innermost inlined call first, the containing function last; 0 when the address has no line.
 unsigned dwarf_lines_find(struct dwarf_lines *d, uint64_t address, struct dwarf_line *lines, unsigned max);

@@ -87,7 +87,7 @@ size_t module_memory(const struct sym_module *m)
 
 unsigned module_files(const struct sym_module *m)
 {
-	return (m->elf.fd >= 0) + (m->debug.elf.fd >= 0) + (m->dwarf && dwarf_lines_is_open(m->dwarf));
+	return (m->elf.fd >= 0) + (m->debug.elf.fd >= 0) + (m->dwarf != NULL);
 }
 
 static void close_file(struct elf_file *f)
@@ -102,8 +102,8 @@ void module_close_files(struct sym_module *m)
 	m->reopen = m->reopen || module_files(m);
 	close_file(&m->elf);
 	close_file(&m->debug.elf);
-	// Line tables that are too large to be kept without their file are read again.
-	if (m->dwarf && !dwarf_lines_detach(m->dwarf, symbolizer_table_max(m->owner) / 2)) {
+	// Line tables need their file: they are read again.
+	if (m->dwarf) {
 		dwarf_lines_free(m->dwarf);
 		m->dwarf = NULL;
 		m->lines_dropped = true;
@@ -159,9 +159,6 @@ void module_reopen_files(struct sym_module *m)
 	}
 	if (m->debug.found && m->debug.elf.fd < 0)
 		m->debug.elf.fd = reopen_file(m->debug.root, m->debug.path, &m->debug.id);
-	if (m->lines_dropped)
-		load_lines(m);
-	m->lines_dropped = false;
 }
 
 static void add_table(struct sym_module *m, const struct elf_file *f, uint32_t type)
@@ -215,6 +212,9 @@ static void prepare(struct sym_module *m)
 	module_reopen_files(m);
 	if (!m->loaded && m->elf_ok)
 		load(m);
+	else if (m->lines_dropped)
+		load_lines(m);
+	m->lines_dropped = false;
 }
 
 static const struct sym_name *offset_name(struct sym_module *m, uint64_t offset)
