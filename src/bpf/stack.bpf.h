@@ -154,6 +154,15 @@ static __always_inline u32 walk(void *ctx, struct stack_scratch *s, u32 at, u64 
 	return n;
 }
 
+/* Where tables broke off, frame pointers may lead further: before the mappings of a new process are known, say. A leaf that
+ * leads nowhere may at least have its caller found as without tables. */
+static __noinline bool pointers_see_more(void *ctx, struct stack_scratch *s)
+{
+	long len = s ? bpf_get_stack(ctx, s->walk, FRAME_BYTES, BPF_F_USER_STACK) : 0;
+
+	return s && (len > (long)(s->rec.n_user * sizeof(u64)) || s->rec.n_user == 1);
+}
+
 /* Walks the current task's stack, sends it when it is new, returns its hash; 0 when there is none. */
 static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, u32 kind, bool kernel)
 {
@@ -172,17 +181,20 @@ static __noinline u64 stack_take(void *ctx, struct cpu_state *cpu, u32 context, 
 	s->rec.n_user = 0;
 	s->rec.n_kernel = 0;
 	s->rec.hash = STACK_HASH_SEED;
-	if (!kind && config.unwind && walk_by_tables(s, context)) {
-		s->rec.flags |= STACK_UNWOUND;
-		s->rec.broken = s->unwind.broken;
-		cpu->broken[s->rec.broken & (UNWIND_BREAKS - 1)]++;
-	} else if (!kind) {
-		if (config.unwind) {
-			s->rec.n_user = 0;
-			s->rec.hash = STACK_HASH_SEED;
+	if (!kind && config.unwind) {
+		if (walk_by_tables(s, context)) {
+			s->rec.flags |= STACK_UNWOUND;
+			s->rec.broken = s->unwind.broken;
+			cpu->broken[s->rec.broken & (UNWIND_BREAKS - 1)]++;
+		} else {
 			s->rec.flags = STACK_PENDING;
 			cpu->tables_pending++;
 		}
+	}
+	if (!kind && (!(s->rec.flags & STACK_UNWOUND) || (s->rec.broken && pointers_see_more(ctx, s)))) {
+		s->rec.flags &= ~STACK_UNWOUND;
+		s->rec.n_user = 0;
+		s->rec.hash = STACK_HASH_SEED;
 		find_callers(s);
 		n = s->rec.n_callers;
 		for (i = 0; i < RECORD_CALLERS && i < n; i++)

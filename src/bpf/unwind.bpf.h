@@ -128,14 +128,32 @@ static __always_inline int unwind_by_pointer(struct unwind_walk *w, enum unwind_
 
 	if (w->bp_lost)
 		return unwind_stop(w, why);
-	if (!bp) /* as the outermost frame has it; in unknown code it says nothing */
-		return unwind_stop(w, why == UNWIND_NO_MAPPING ? why : UNWIND_WHOLE);
+	if (!bp) /* as the outermost frame has it; of a leaf and in unknown code it says nothing */
+		return unwind_stop(w, why == UNWIND_NO_MAPPING || w->exact ? why : UNWIND_WHOLE);
 	if (bp < w->sp || (bp & 7) || unwind_read(pair, sizeof(pair), bp))
 		return unwind_stop(w, why);
 	if (pair[1] >> UNWIND_ADDRESS_BITS || (pair[0] && pair[0] <= bp))
 		return unwind_stop(w, why);
 	w->bp = pair[0];
 	return unwind_to(w, pair[1], bp + 16);
+}
+
+/* A leaf that makes a system call and has no frame, as Go's: its return address is on top of the stack if a direct call
+ * to right before the leaf's address stands in front of it. */
+static __always_inline bool unwind_bare_leaf(struct unwind_walk *w)
+{
+	u8 code[5] = {};
+	u16 syscall = 0;
+	s32 offset;
+	u64 ip;
+
+	if (unwind_read(&syscall, sizeof(syscall), w->ip - 2) || syscall != 0x050f || unwind_read(&ip, sizeof(ip), w->sp) ||
+	    unwind_read(code, sizeof(code), ip - 5) || code[0] != 0xe8)
+		return false;
+	offset = (s32)((u32)code[1] | (u32)code[2] << 8 | (u32)code[3] << 16 | (u32)code[4] << 24);
+	if (w->ip - (ip + (s64)offset) > 256)
+		return false;
+	return unwind_to(w, ip, w->sp + 8) == UNWIND_ON;
 }
 
 static __always_inline int unwind_signal(struct unwind_walk *w, s32 offset)
@@ -216,6 +234,8 @@ static __always_inline int unwind_frame(struct unwind_walk *w)
 			w->pending = 1;
 			return UNWIND_STOP;
 		}
+		if (w->exact && unwind_bare_leaf(w))
+			return UNWIND_ON;
 		return unwind_by_pointer(w, UNWIND_BREAK_NO_TABLE);
 	}
 	rule = unwind_find_rule(w, pc);
