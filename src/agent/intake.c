@@ -11,7 +11,11 @@
 
 #define PENDING_MAX 65536
 #define PENDING_KEPT 1024
-#define FEED_NS 20000000u    // the ring is emptied at least so often while stacks are resolved
+#define FEED_NS 3000000u     // the ring is emptied at least so often while stacks are resolved
+// A process that is met is met again soon, in code that was just mapped, and its stacks are cut until we answer: resolving,
+// which may read symbols for a while, waits so long after the last one, and so long at most.
+#define ASKED_NS 60000000u
+#define ASKED_MOST_NS 400000000u
 #define FEED_MOST_NS 1000000000u // but not for ever: the caller waits
 
 int intake_who(struct recorder *r, const struct in_flight *e, struct row_who *ret)
@@ -81,6 +85,7 @@ int intake_record(void *context, void *data, size_t size)
 	}
 	if (size >= sizeof(*process) && process->type == RECORD_PROCESS) {
 		see_process(r, (pid_t)process->tgid, process->time);
+		r->asked = clock_monotonic();
 		return 0;
 	}
 	if (size < sizeof(*rec) || (rec->type != RECORD_BIO && rec->type != RECORD_CPU))
@@ -125,12 +130,30 @@ int intake_drain(struct recorder *r)
 	return err < 0 ? err : resolve_pending(r);
 }
 
+static bool may_wait(struct recorder *r)
+{
+	uint64_t now = clock_monotonic();
+
+	if (!r->n_pending || now - r->asked > ASKED_NS || r->n_pending > PENDING_MAX / 2) {
+		r->waiting = 0;
+		return false;
+	}
+	if (!r->waiting)
+		r->waiting = now;
+	if (now - r->waiting < ASKED_MOST_NS)
+		return true;
+	r->waiting = 0;
+	return false;
+}
+
 int intake_poll(struct recorder *r, int timeout_ms)
 {
 	int err = ring_buffer__poll(r->ring, timeout_ms), drained;
 
 	// The programs wake nobody while there is little in the ring: what there is, is taken at every call.
-	drained = intake_drain(r);
+	drained = ring_buffer__consume(r->ring);
+	if (drained >= 0)
+		drained = may_wait(r) ? r->record_error : resolve_pending(r);
 	return err < 0 ? err : drained;
 }
 

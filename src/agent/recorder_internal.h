@@ -47,6 +47,7 @@ struct recorder {
 	struct aggregate *aggregate;
 	struct pending *pending;
 	size_t n_pending, cap_pending;
+	uint64_t asked, waiting; // when a process was last asked for; since when resolving waits for that, 0 = it does not
 	struct window *windows; // held
 	struct window *last;	// from the last cut, or the start, to the stop
 	struct io_snapshot *before, *after;
