@@ -3,11 +3,13 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 struct unwind_jobs {
 	pthread_mutex_t mutex;
-	pthread_cond_t more;
+	pthread_cond_t more, idle;
+	bool working;
 	struct unwind_job *first;
 	bool ended;
 };
@@ -32,6 +34,7 @@ struct unwind_jobs *unwind_jobs_new(void)
 		return NULL;
 	pthread_mutex_init(&q->mutex, NULL);
 	pthread_cond_init(&q->more, NULL);
+	pthread_cond_init(&q->idle, NULL);
 	return q;
 }
 
@@ -47,6 +50,7 @@ void unwind_jobs_free(struct unwind_jobs *q)
 	}
 	pthread_mutex_destroy(&q->mutex);
 	pthread_cond_destroy(&q->more);
+	pthread_cond_destroy(&q->idle);
 	free(q);
 }
 
@@ -70,8 +74,12 @@ struct unwind_job *unwind_jobs_take(struct unwind_jobs *q)
 	struct unwind_job *job;
 
 	pthread_mutex_lock(&q->mutex);
+	q->working = false;
+	if (!q->first)
+		pthread_cond_broadcast(&q->idle);
 	while (!q->first && !q->ended)
 		pthread_cond_wait(&q->more, &q->mutex);
+	q->working = !q->ended;
 	job = q->ended ? NULL : q->first;
 	if (job)
 		q->first = job->next;
@@ -88,6 +96,24 @@ bool unwind_jobs_waiting(struct unwind_jobs *q, pid_t pid)
 		;
 	pthread_mutex_unlock(&q->mutex);
 	return job;
+}
+
+void unwind_jobs_settle(struct unwind_jobs *q, unsigned timeout_ms)
+{
+	struct timespec until;
+	int err = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&q->mutex);
+	while ((q->first || q->working) && !err)
+		err = pthread_cond_timedwait(&q->idle, &q->mutex, &until);
+	pthread_mutex_unlock(&q->mutex);
 }
 
 bool unwind_jobs_ended(struct unwind_jobs *q)

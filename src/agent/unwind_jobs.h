@@ -44,6 +44,8 @@ void unwind_jobs_put(struct unwind_jobs *q, struct unwind_job *job);
 // Waits for the next; NULL after unwind_jobs_end.
 struct unwind_job *unwind_jobs_take(struct unwind_jobs *q);
 bool unwind_jobs_waiting(struct unwind_jobs *q, pid_t pid); // whether a newer one about the process is there
+// Waits until everything that was put is done, or the time is up.
+void unwind_jobs_settle(struct unwind_jobs *q, unsigned timeout_ms);
 bool unwind_jobs_ended(struct unwind_jobs *q);
 void unwind_jobs_end(struct unwind_jobs *q);
 

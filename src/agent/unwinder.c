@@ -16,6 +16,7 @@
 #include <uthash.h>
 
 #define SECOND_NS 1000000000ull
+#define WARM_MS 200
 #define RETRY_NS (30 * SECOND_NS) // of a process that lacks a table
 
 // A process as the worker was last told of it.
@@ -217,6 +218,7 @@ void unwinder_warm(struct unwinder *u, struct procs *procs, pid_t pid, const cha
 		job->pid = pid;
 		add_range(job, &range, &m->entries[i], NULL);
 		unwind_jobs_put(u->jobs, job);
+		unwind_jobs_settle(u->jobs, WARM_MS);
 		return;
 	}
 }

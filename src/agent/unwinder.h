@@ -33,7 +33,7 @@ void unwinder_free(struct unwinder *u);
 // A process that does I/O, or will. Cheap when nothing has changed about it since the last call.
 void unwinder_see(struct unwinder *u, struct procs *procs, pid_t pid, uint64_t time_ns);
 // Compiles the table of one file of a process, by the last part of its path: everybody has our libc too, and its table is
-// then ready before the first sample.
+// then ready before the first sample: waits for it, within bounds.
 void unwinder_warm(struct unwinder *u, struct procs *procs, pid_t pid, const char *name);
 // Forgets processes that ended; call it every second or so.
 void unwinder_poll(struct unwinder *u, struct procs *procs);
