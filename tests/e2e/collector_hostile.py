@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: program=sanitized timeout=400
+# test: program=plain timeout=400
 # SPDX-License-Identifier: Apache-2.0
 """What others send to a collector: refused with a counter, never a crash, and nobody else is delayed."""
 import os
