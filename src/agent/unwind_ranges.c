@@ -45,6 +45,9 @@ int unwind_ranges_add(struct unwind_ranges *r, uint64_t start, uint64_t limit, u
 	unsigned at = find(r, start);
 	int err;
 
+	// The vsyscall page: the kernel side's search takes a difference of addresses for a signed number.
+	if (start >> 47)
+		return 0;
 	while (start < limit) {
 		uint64_t end = at < r->n && r->items[at].start < limit ? r->items[at].start : limit;
 
