@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// corpus_walk PROGRAM [steps|musl]: runs a program of the corpus, walks its stack at every stop, from the registers that it tells and
-// from those in its system call, and compares with the truth. With "steps" it also follows the program from its first stop to
-// its second, instruction by instruction, and keeps a stack of return addresses of its own, which each walk must give. With "musl" a walk may end in libc.
+// corpus_walk PROGRAM [steps|musl]: runs a program of the corpus, walks its stack at every stop, from the registers that it
+// tells and from those in its system call, here and by the kernel side's own code, and compares with the truth. With "steps"
+// it also follows the program from its first stop to its second, instruction by instruction, and keeps a stack of return
+// addresses of its own, which each walk must give. With "musl" a walk may end in libc.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,6 +65,17 @@ static bool agrees(const uint64_t *address, unsigned n, const uint64_t *truth, u
 	return may_end;
 }
 
+// Where this walk ends for want of rules, the kernel side goes on by frame pointer.
+static void compare_with_kernel(struct walker *w, const char *name, struct registers at, const struct walk *k)
+{
+	struct walk kernel;
+
+	walker_walk_as_kernel(w, at, &kernel);
+	if (kernel.n < k->n || memcmp(kernel.address, k->address, k->n * sizeof(*k->address)) ||
+	    (k->end == WALK_END && (kernel.end != WALK_END || kernel.n != k->n)))
+		fail(w, name, "as the kernel side walks", &kernel, k->address, k->n);
+}
+
 static void check(struct walker *w, const struct told *t, const struct walk *k, const char *what, const uint64_t *truth, unsigned n)
 {
 	bool cut = without_rules && (k->end == WALK_NO_TABLE || k->end == WALK_NO_RULE);
@@ -110,9 +122,11 @@ static struct registers registers_of(pid_t tid)
 static void walk_in_system_call(struct walker *w, const struct told *t)
 {
 	uint64_t truth[257] = { 0 };
+	struct registers r = registers_of(t->tid);
 	struct walk k;
 
-	walker_walk(w, registers_of(t->tid), &k);
+	walker_walk(w, r, &k);
+	compare_with_kernel(w, t->name, r, &k);
 	memcpy(truth + 1, t->truth, t->n * sizeof(*truth));
 	check(w, t, &k, "in its system call", truth, t->n + 1);
 }
@@ -142,6 +156,7 @@ static void compare_step(struct walker *w, const struct shadow *s, const struct 
 	struct walk k;
 
 	walker_walk(w, *r, &k);
+	compare_with_kernel(w, "step", *r, &k);
 	steps_done++;
 	if (k.end == WALK_NO_RULE || k.end == WALK_NO_TABLE) {
 		steps_unknown++;
@@ -199,6 +214,7 @@ static void at_stop(pid_t pid, const struct told *t, bool steps, int to)
 		failures++;
 	} else {
 		walker_walk(w, t->r, &k);
+		compare_with_kernel(w, t->name, t->r, &k);
 		check(w, t, &k, "from its own registers", t->truth, t->n);
 		walk_in_system_call(w, t);
 	}

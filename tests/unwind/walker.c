@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "elf/elf_file.h"
+#include "kernel_walk.h"
 #include "unwind/unwind.h"
 
 #define FILES_MAX 64
@@ -26,6 +27,7 @@ struct walker {
 	pid_t pid;
 	unsigned n;
 	struct file files[FILES_MAX];
+	struct kernel_walk *kernel; // NULL until it is asked
 };
 
 // Of the vDSO there is no file: its image is read from the process.
@@ -86,6 +88,16 @@ static void load(const struct walker *w, struct file *f)
 	elf_file_close(&elf);
 }
 
+static void forget(struct walker *w)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		unwind_table_free(w->files[i].table);
+	w->n = 0;
+	if (w->kernel)
+		kernel_walk_free(w->kernel);
+	w->kernel = NULL;
+}
+
 static struct file *file_at(struct walker *w, uint64_t address)
 {
 	for (int again = 0; again < 2; again++) {
@@ -99,9 +111,7 @@ static struct file *file_at(struct walker *w, uint64_t address)
 			return f;
 		}
 		if (!again) { // it may be mapped since
-			for (unsigned i = 0; i < w->n; i++)
-				unwind_table_free(w->files[i].table);
-			w->n = 0;
+			forget(w);
 			read_maps(w);
 		}
 	}
@@ -121,8 +131,7 @@ struct walker *walker_new(pid_t pid)
 
 void walker_free(struct walker *w)
 {
-	for (unsigned i = 0; i < w->n; i++)
-		unwind_table_free(w->files[i].table);
+	forget(w);
 	free(w);
 }
 
@@ -140,13 +149,6 @@ static const struct unwind_rule *rule_at(struct walker *w, uint64_t address, boo
 
 	*ret_table = f && f->table;
 	return *ret_table ? unwind_find(f->table, address - f->start + f->address) : &none;
-}
-
-bool walker_knows(struct walker *w, uint64_t address)
-{
-	bool table;
-
-	return rule_at(w, address, &table)->cfa > UNWIND_CFA_END;
 }
 
 void walker_name(struct walker *w, uint64_t address, char *out, size_t cap)
@@ -261,4 +263,19 @@ void walker_walk(struct walker *w, struct registers at, struct walk *ret)
 		}
 		ret->address[ret->n++] = s.r.rip;
 	}
+}
+
+void walker_walk_as_kernel(struct walker *w, struct registers at, struct walk *ret)
+{
+	if (!w->kernel) {
+		w->kernel = kernel_walk_new(w);
+		for (unsigned i = 0; i < w->n; i++) {
+			struct file *f = &w->files[i];
+
+			if (!f->known)
+				load(w, f);
+			kernel_walk_map(w->kernel, f->start, f->end, f->address, f->table);
+		}
+	}
+	kernel_walk_walk(w->kernel, at, ret);
 }

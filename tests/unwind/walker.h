@@ -35,8 +35,8 @@ struct walker *walker_new(pid_t pid);
 void walker_free(struct walker *w);
 void walker_walk(struct walker *w, struct registers at, struct walk *ret);
 bool walker_read(const struct walker *w, uint64_t address, void *out, size_t len);
-// Whether call frame information says how to go on from an address.
-bool walker_knows(struct walker *w, uint64_t address);
+// The same by the kernel side's own code.
+void walker_walk_as_kernel(struct walker *w, struct registers at, struct walk *ret);
 // "/lib/libc.so.6+0x1234"
 void walker_name(struct walker *w, uint64_t address, char *out, size_t cap);
 
