@@ -59,14 +59,18 @@ def differences():
         large = record(folder, "large", disk, ["scan_table:pread:count=60,rate=10,size=64K,threads=2"])
         small = record(folder, "small", disk, ["scan_table:pread:count=960,rate=160,size=4K,threads=2"])
         judged(large, small, "split", disk.name + " read")
-        disk.delay(20)
-        slow = record(folder, "slow", disk, ["read_index:pread:count=400,order=random,threads=2", NORMAL[1]])
+        shown_by_pprof(folder, base, ten)
+
+
+def slower_disk():
+    with testing.scratch() as folder, devices.slow_disk(folder, 1) as disk:
+        disk.delay(200)
+        slow = record(folder, "slow", disk, ["read_index:pread:count=80,order=random,threads=2"])
         disk.delay(1)
-        fast = record(folder, "fast", disk, ["read_index:pread:count=2000,order=random,threads=2", NORMAL[1]])
+        fast = record(folder, "fast", disk, ["read_index:pread:count=2000,order=random,threads=2"])
         found = judged(fast, slow, "slower", disk.name + " read")
         check(found["slower_work"] > 0.5 and found["more_work"] < -0.5, "the split: %s" % [found["more_work"], found["slower_work"]])
         judged(slow, fast, "faster", disk.name + " read")
-        shown_by_pprof(folder, base, ten)
 
 
 def thread_pool():
@@ -129,4 +133,4 @@ def refused():
         check_equal(run("diff", broken).returncode, 2, "one file")
 
 
-testing.main(differences, thread_pool, equal, refused)
+testing.main(differences, slower_disk, thread_pool, equal, refused)
