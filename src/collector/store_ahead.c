@@ -24,7 +24,7 @@ static int check_head(const struct batch *b, struct error *e)
 		return error_set(e, -EBADMSG, "its window is empty or longer than a day");
 	if (b->n_profiles > BATCH_PROFILES_MAX || b->n_labels > BATCH_LABELS_MAX)
 		return error_set(e, -EBADMSG, "it has too many profiles or labels");
-	if (b->kind == BATCH_GAP && (!b->gap_first || b->gap_first >= b->sequence || b->gap_bytes > INT64_MAX))
+	if (b->kind == BATCH_GAP && (!b->gap_first || b->gap_first > b->sequence || b->gap_bytes > INT64_MAX))
 		return error_set(e, -EBADMSG, "the batches that its gap names are out of range");
 	return 0;
 }

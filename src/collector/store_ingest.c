@@ -29,6 +29,7 @@ static const char *const sql[STATEMENTS] = {
 
 struct ingest {
 	struct seen *seen;
+	struct gaps *gaps;
 	sqlite3_stmt *st[STATEMENTS];
 	struct ahead ahead;
 	const struct parsed_batch *parsed; // of the batch at hand
@@ -48,7 +49,8 @@ struct ingest *ingest_new(struct store *s, struct error *e)
 		err = db_prepare(s->db, sql[i], &in->st[i], e);
 	if (!err) {
 		in->seen = seen_new(s->db, e);
-		err = in->seen ? 0 : -ENOMEM;
+		in->gaps = in->seen ? gaps_new(s->db, e) : NULL;
+		err = in->gaps ? 0 : -ENOMEM;
 	}
 	if (err) {
 		ingest_free(in);
@@ -64,6 +66,7 @@ void ingest_free(struct ingest *in)
 	for (unsigned i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(in->st[i]);
 	seen_free(in->seen);
+	gaps_free(in->gaps);
 	ahead_free(&in->ahead);
 	notes_free(&in->notes);
 	buf_free(&in->services);
@@ -246,6 +249,17 @@ static int add_requests(struct store *s, const struct batch *b, int64_t node, in
 	return err;
 }
 
+static int add_data(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct error *e)
+{
+	int err = seen_add(s->ingest->seen, agent, b->sequence, e);
+
+	if (!err)
+		err = gaps_found(s->ingest->gaps, agent, b->sequence, e);
+	if (err)
+		return err;
+	return b->kind == BATCH_WINDOW ? add_window(s, b, node, agent, e) : add_requests(s, b, node, agent, e);
+}
+
 // *ret: 0 stored, -EEXIST. Other failures are those of the whole transaction.
 static int add_batch(struct store *s, const struct batch *b, int *ret, struct error *e)
 {
@@ -256,16 +270,9 @@ static int add_batch(struct store *s, const struct batch *b, int *ret, struct er
 	if (!err)
 		err = seen_agent(seen, node, b->instance, &agent, e);
 	if (!err)
-		err = seen_add(seen, agent, b->sequence, e);
+		err = b->kind == BATCH_GAP ? gaps_add(s->ingest->gaps, agent, b, e) : add_data(s, b, node, agent, e);
 	*ret = err == -EEXIST ? err : 0;
-	if (err)
-		return err == -EEXIST ? 0 : err;
-	switch (b->kind) {
-	case BATCH_WINDOW: return add_window(s, b, node, agent, e);
-	case BATCH_GAP: return seen_gap(seen, agent, b, e);
-	case BATCH_REQUESTS: return add_requests(s, b, node, agent, e);
-	}
-	return 0;
+	return *ret ? 0 : err;
 }
 
 static int put_all(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e)

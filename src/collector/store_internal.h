@@ -79,6 +79,14 @@ int seen_node(struct seen *n, const char *node, uint64_t length, int64_t *ret, s
 int seen_agent(struct seen *n, int64_t node, const uint8_t instance[16], int64_t *ret, struct error *e);
 // -EEXIST when the sequence was seen before; else it is now.
 int seen_add(struct seen *n, int64_t agent, uint64_t sequence, struct error *e);
-int seen_gap(struct seen *n, int64_t agent, const struct batch *b, struct error *e);
+
+// store_gaps.c: which batches an agent had to drop.
+struct gaps;
+struct gaps *gaps_new(sqlite3 *db, struct error *e);
+void gaps_free(struct gaps *g);
+// Those of the record that are neither here nor known to be lost; -EEXIST when that is none of them.
+int gaps_add(struct gaps *g, int64_t agent, const struct batch *b, struct error *e);
+// A batch that was taken for lost is here.
+int gaps_found(struct gaps *g, int64_t agent, uint64_t sequence, struct error *e);
 
 #endif

@@ -18,7 +18,6 @@ enum {
 	ADD_RANGE,
 	EXTEND,
 	DROP_RANGE,
-	ADD_GAP,
 	STATEMENTS
 };
 
@@ -33,7 +32,6 @@ static const char *const sql[STATEMENTS] = {
 	[ADD_RANGE] = "INSERT INTO seen(agent, first, last) VALUES (?1, ?2, ?3)",
 	[EXTEND] = "UPDATE seen SET last = ?3 WHERE agent = ?1 AND first = ?2",
 	[DROP_RANGE] = "DELETE FROM seen WHERE agent = ?1 AND first = ?2",
-	[ADD_GAP] = "INSERT OR REPLACE INTO gaps(agent, first, last, start, end, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 };
 
 struct seen {
@@ -174,17 +172,4 @@ int seen_add(struct seen *n, int64_t agent, uint64_t sequence, struct error *e)
 	if (!err)
 		err = joins ? run3(n, EXTEND, agent, first, next_last, e) : run3(n, ADD_RANGE, agent, at, next_last, e);
 	return err;
-}
-
-int seen_gap(struct seen *n, int64_t agent, const struct batch *b, struct error *e)
-{
-	sqlite3_stmt *st = n->st[ADD_GAP];
-
-	sqlite3_bind_int64(st, 1, agent);
-	sqlite3_bind_int64(st, 2, (int64_t)b->gap_first);
-	sqlite3_bind_int64(st, 3, (int64_t)b->sequence - 1);
-	sqlite3_bind_int64(st, 4, (int64_t)b->start);
-	sqlite3_bind_int64(st, 5, (int64_t)b->end);
-	sqlite3_bind_int64(st, 6, (int64_t)b->gap_bytes);
-	return db_run(st, "write to", e);
 }

@@ -180,12 +180,66 @@ static void gaps_are_told(void **state)
 	assert_int_equal(put_one(f->s, &gap), 0);
 	assert_int_equal(put_one(f->s, &gap), -EEXIST);
 	query_totals(f->s, q, &c, &comments);
-	assert_int_equal(c.lost, 7);
+	assert_int_equal(c.lost, 8);
 	assert_int_equal(c.lost_ns, 80 * S);
 	gap.sequence = 1;
 	assert_int_equal(put_one(f->s, &gap), -EBADMSG);
 	buf_free(&comments);
 	free_batch(&m);
+}
+
+static void put_window(struct fixture *f, uint64_t sequence, int expected)
+{
+	struct made m;
+
+	make_batch(&m, "n1", 1, sequence, T0 + sequence * 10 * S, T0 + (sequence + 1) * 10 * S, 5, 1, false);
+	assert_int_equal(put_one(f->s, &m.b), expected);
+	free_batch(&m);
+}
+
+static void lost(struct fixture *f, uint64_t batches, uint64_t seconds)
+{
+	struct store_query q = { .from = T0, .to = T0 + 200 * S };
+	struct store_coverage c = { 0 };
+	struct buf comments = { 0 };
+
+	query_totals(f->s, q, &c, &comments);
+	assert_int_equal(c.lost, batches);
+	assert_int_equal(c.lost_ns, seconds * S);
+	buf_free(&comments);
+}
+
+// Stored, but the agent never heard of it and dropped it later; lost, but back from a copy of the spool.
+static void a_gap_is_what_is_missing(void **state)
+{
+	struct fixture *f = *state;
+	struct batch gap = { .kind = BATCH_GAP, .node = "n1", .sequence = 5, .start = T0 + 50 * S, .end = T0 + 60 * S, .gap_first = 5,
+			     .gap_bytes = 100 };
+
+	memset(gap.instance, 1, 16);
+	put_window(f, 5, 0);
+	assert_int_equal(put_one(f->s, &gap), -EEXIST);
+	lost(f, 0, 0);
+	gap.gap_first = 3;
+	gap.sequence = 7;
+	gap.start = T0 + 30 * S;
+	gap.end = T0 + 80 * S;
+	assert_int_equal(put_one(f->s, &gap), 0);
+	assert_int_equal(put_one(f->s, &gap), -EEXIST);
+	lost(f, 4, 40);
+	put_window(f, 7, 0);
+	put_window(f, 7, -EEXIST);
+	put_window(f, 3, 0);
+	lost(f, 2, 20);
+	gap.gap_first = 1;
+	gap.sequence = 9;
+	gap.start = T0 + 10 * S;
+	gap.end = T0 + 100 * S;
+	assert_int_equal(put_one(f->s, &gap), 0);
+	lost(f, 6, 60);
+	for (uint64_t n = 1; n < 10; n++)
+		put_window(f, n, n == 3 || n == 5 || n == 7 ? -EEXIST : 0);
+	lost(f, 0, 0);
 }
 
 static void edges_share_by_time(void **state)
@@ -258,6 +312,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(duplicates_are_told_by_instance_and_sequence, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_refused_profile_refuses_its_batch_only, setup, teardown),
 		cmocka_unit_test_setup_teardown(gaps_are_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_gap_is_what_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(edges_share_by_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_reader_sees_what_is_committed, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_says_what_is_near, setup, teardown),
