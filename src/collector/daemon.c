@@ -18,7 +18,7 @@
 #include "common/notify.h"
 
 #define STOP_MS 800 // for the transaction at hand
-#define LOOK_MS 1000 // at the file of allowed keys
+#define LOOK_MS 1000 // at the file of allowed keys and at what the store does in the background
 
 struct collector {
 	const char *path;
@@ -30,6 +30,7 @@ struct collector {
 	struct receiver *receiver;
 	struct collector_counters counters;
 	int signals;
+	int trouble; // of the store, as it was said last
 };
 
 static void say(void *context, const char *text)
@@ -185,15 +186,29 @@ static bool take_signal(struct collector *c)
 	return true;
 }
 
+// Roll-ups and retention that fail: said when it begins, changes and ends, not each time it is tried.
+static void look_at_store(struct collector *c)
+{
+	struct error e;
+	int trouble = store_trouble(c->store, &e);
+
+	if (trouble && trouble != c->trouble)
+		say_format("roll-ups and retention of the store fail and are tried again: %s", e.text);
+	else if (!trouble && c->trouble)
+		say(NULL, "roll-ups and retention of the store work again");
+	c->trouble = trouble;
+}
+
 static void serve(struct collector *c)
 {
 	struct pollfd p = { c->signals, POLLIN, 0 };
 
 	for (;;) {
-		int n = poll(&p, 1, c->allow ? LOOK_MS : -1);
+		int n = poll(&p, 1, LOOK_MS);
 
 		if (n > 0 && !take_signal(c))
 			return;
+		look_at_store(c);
 		if (!n && c->allow && allow_changed(c->allow))
 			reload_keys(c);
 	}
