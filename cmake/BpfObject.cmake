@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # blkprof_bpf_object(NAME): compiles NAME.bpf.c of the current folder for BPF and makes NAME.skel.h in the build folder.
 # The compiler writes a depfile, so that a changed shared header rebuilds the object.
 find_program(BPF_CLANG NAMES clang-16 clang-17 clang-18 clang-19 clang REQUIRED)

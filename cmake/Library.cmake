@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # blkprof_library(NAME DEPENDS lib… PACKAGES pkg-config-name…)
 # One static library bp_NAME of every .c file in the current folder; `src/` is its include root.
 function(blkprof_library name)

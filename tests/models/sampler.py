@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reference model of the block-I/O sampler: how wrong is each way of choosing which bio gets a stack?
 
 One CPU's bios are a list of (time_s, device, op, stack, bytes, latency_s). Each sampler may take about one stack per
