@@ -9,6 +9,7 @@
 
 // Of all profiles of one batch while they are read.
 #define BATCH_MEMORY ((size_t)256 << 20)
+#define REUSE 16
 
 static int check_head(const struct batch *b, struct error *e)
 {
@@ -38,15 +39,20 @@ static int room(struct parsed_batch *p, unsigned n)
 	more = realloc(p->parsed, n * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
+	memset(more + p->cap, 0, (n - p->cap) * sizeof(*more));
 	p->parsed = more;
 	p->cap = n;
 	return 0;
 }
 
+// The memory of a batch as most are is kept for the next one.
 static void forget(struct parsed_batch *p)
 {
 	for (unsigned i = 0; i < p->n; i++)
-		parsed_free(&p->parsed[i]);
+		if (i < REUSE)
+			parsed_reuse(&p->parsed[i]);
+		else
+			parsed_free(&p->parsed[i]);
 	p->n = 0;
 }
 
@@ -81,7 +87,8 @@ void ahead_free(struct ahead *a)
 	if (!a->secret)
 		return;
 	for (unsigned i = 0; i < AHEAD; i++) {
-		forget(&a->slot[i]);
+		for (unsigned k = 0; k < a->slot[i].cap; k++)
+			parsed_free(&a->slot[i].parsed[k]);
 		free(a->slot[i].parsed);
 	}
 	pthread_mutex_destroy(&a->lock);
@@ -118,7 +125,9 @@ void ahead_start(struct ahead *a, const struct batch *const *batches, unsigned n
 	a->n = n;
 	a->claimed = a->released = 0;
 	a->stop = false;
-	a->running = n > 1 && !pthread_create(&a->thread, NULL, run, a);
+	a->workers = 0;
+	while (a->workers < AHEAD_WORKERS && a->workers + 1 < n && !pthread_create(&a->worker[a->workers], NULL, run, a))
+		a->workers++;
 }
 
 struct parsed_batch *ahead_next(struct ahead *a, unsigned i)
@@ -154,9 +163,8 @@ void ahead_stop(struct ahead *a)
 	a->stop = true;
 	pthread_cond_broadcast(&a->changed);
 	pthread_mutex_unlock(&a->lock);
-	if (a->running)
-		pthread_join(a->thread, NULL);
-	a->running = false;
+	while (a->workers)
+		pthread_join(a->worker[--a->workers], NULL);
 	for (unsigned i = 0; i < AHEAD; i++) {
 		forget(&a->slot[i]);
 		a->slot[i].ready = false;

@@ -182,30 +182,47 @@ static int hash_labels(struct parsed *r, const struct hash_secret *s, struct err
 static int room(struct parsed *r)
 {
 	const struct profile *p = r->p;
+	size_t hashes = (size_t)p->strings.n + p->mappings.n + p->locations.n + p->stacks.n + 1;
+	size_t labels = p->label_sets.len / sizeof(*r->label) + 1;
+	int err = memory_grow(NULL, &r->texts, &r->hashes_cap, hashes, sizeof(*r->texts));
 
-	r->texts = malloc(((size_t)p->strings.n + p->mappings.n + p->locations.n + p->stacks.n + 1) * sizeof(*r->texts));
-	r->labels = calloc((size_t)p->label_sets.n + 1, sizeof(*r->labels));
-	r->label = malloc(p->label_sets.len + sizeof(*r->label));
-	if (!r->texts || !r->labels || !r->label)
-		return -ENOMEM;
+	if (!err)
+		err = memory_grow(NULL, &r->labels, &r->labels_cap, (size_t)p->label_sets.n + 1, sizeof(*r->labels));
+	if (!err)
+		err = memory_grow(NULL, &r->label, &r->label_cap, labels, sizeof(*r->label));
+	if (err)
+		return err;
+	memset(r->labels, 0, ((size_t)p->label_sets.n + 1) * sizeof(*r->labels));
 	r->mappings = r->texts + p->strings.n;
 	r->locations = r->mappings + p->mappings.n;
 	r->stacks = r->locations + p->locations.n;
 	return 0;
 }
 
+static int start(struct parsed *r, size_t memory, struct error *e)
+{
+	struct pprof_limits limits = { .message = 64u << 20, .memory = memory, .frames = 1u << 26 };
+
+	if (r->reader && pprof_reader_reuse(r->reader, &limits)) {
+		pprof_reader_free(r->reader);
+		r->reader = NULL;
+	}
+	if (r->reader)
+		return 0;
+	r->reader = pprof_reader_new(&limits);
+	return r->reader && !pprof_reader_reuse(r->reader, &limits) ? 0 : error_set(e, -ENOMEM, "out of memory");
+}
+
 int parsed_read(struct parsed *r, const struct hash_secret *secret, const void *data, size_t size, size_t memory,
 		struct error *e)
 {
-	struct pprof_limits limits = { .message = 64u << 20, .memory = memory, .frames = 1u << 26 };
 	struct pprof_source source = { .fd = -1, .data = data, .len = size };
-	int err;
+	int err = start(r, memory, e);
 
-	memset(r, 0, sizeof(*r));
-	r->reader = pprof_reader_new(&limits);
-	if (!r->reader)
-		return error_set(e, -ENOMEM, "out of memory");
-	err = pprof_reader_add(r->reader, &source, e);
+	r->p = NULL;
+	r->memory = r->pseudo = 0;
+	if (!err)
+		err = pprof_reader_add(r->reader, &source, e);
 	if (err)
 		return err;
 	r->p = pprof_reader_finish(r->reader);
@@ -230,4 +247,15 @@ void parsed_free(struct parsed *r)
 	free(r->labels);
 	free(r->label);
 	memset(r, 0, sizeof(*r));
+}
+
+#define REUSE_MAX ((size_t)2 << 20)
+
+void parsed_reuse(struct parsed *r)
+{
+	size_t hashes = r->hashes_cap * sizeof(*r->texts);
+
+	r->p = NULL;
+	if (hashes > REUSE_MAX || !r->reader || pprof_reader_budget(r->reader)->used > REUSE_MAX)
+		parsed_free(r);
 }

@@ -122,6 +122,7 @@ int decode_detect(struct stream *s, struct error *e);
 
 int tables_read(struct tables *t, struct stream *s, struct error *e);
 void tables_free(struct tables *t);
+void tables_clear(struct tables *t); // keeps its memory
 // Index of an id, or -1.
 int64_t id_map_find(const struct id_map *m, uint64_t id);
 
@@ -132,7 +133,9 @@ struct window {
 struct pprof_reader {
 	struct profile *profile;
 	struct pprof_limits limits;
-	bool allow_diff;
+	bool allow_diff, reuse;
+	struct tables tables; // of the file at hand
+	struct stream stream;
 	pprof_sample_fn *fn;
 	void *context;
 	uint64_t frames;

@@ -478,6 +478,14 @@ int tables_read(struct tables *t, struct stream *s, struct error *e)
 	return more ? more : resolve(t, e);
 }
 
+void tables_clear(struct tables *t)
+{
+	t->text_len = t->n_strings = t->n_functions = t->n_mappings = t->n_locations = t->n_lines = t->n_types = t->n_comments = 0;
+	t->period_type = (struct raw_type){ 0 };
+	t->period = t->time_ns = t->duration_ns = 0;
+	t->drop_frames = t->keep_frames = t->default_type = t->doc_url = 0;
+}
+
 void tables_free(struct tables *t)
 {
 	memory_give(t->budget, t->text_cap + t->strings_cap * sizeof(*t->strings) + t->functions_cap * sizeof(*t->functions) +

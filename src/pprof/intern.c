@@ -37,7 +37,7 @@ void memory_give(struct memory_budget *b, size_t bytes)
 
 int memory_grow(struct memory_budget *b, void *block, size_t *cap, size_t need, size_t size)
 {
-	size_t want = *cap ? *cap : 16, bytes;
+	size_t want = *cap ? *cap : size == 1 ? 256 : 16, bytes;
 	void **slot = block, *moved;
 	int err;
 
@@ -80,6 +80,14 @@ void intern_free(struct intern *t)
 	free(t->entries);
 	free(t->slots);
 	memset(t, 0, sizeof(*t));
+}
+
+void intern_clear(struct intern *t)
+{
+	if (t->n)
+		memset(t->slots, 0, t->slots_cap * sizeof(*t->slots));
+	t->n = 0;
+	t->len = 0;
 }
 
 static uint64_t fold(uint64_t a, uint64_t b)

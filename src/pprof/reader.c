@@ -24,10 +24,32 @@ struct pprof_reader *pprof_reader_new(const struct pprof_limits *limits)
 	return r;
 }
 
+static void forget_file(struct pprof_reader *r)
+{
+	tables_free(&r->tables);
+	stream_close(&r->stream);
+	memset(&r->tables, 0, sizeof(r->tables));
+}
+
+int pprof_reader_reuse(struct pprof_reader *r, const struct pprof_limits *limits)
+{
+	r->reuse = true;
+	r->limits = *limits;
+	r->frames = r->files = r->n_windows = 0;
+	r->no_windows = false;
+	r->duration_sum = 0;
+	r->batch.n = r->batch.n_stacks = r->batch.n_labels = 0;
+	intern_clear(&r->mapping_keys);
+	intern_clear(&r->label_keys);
+	tables_clear(&r->tables);
+	return profile_clear(r->profile, limits->memory);
+}
+
 void pprof_reader_free(struct pprof_reader *r)
 {
 	if (!r)
 		return;
+	forget_file(r);
 	intern_free(&r->mapping_keys);
 	intern_free(&r->label_keys);
 	free(r->windows);
@@ -63,26 +85,29 @@ struct memory_budget *pprof_reader_budget(struct pprof_reader *r)
 
 int pprof_reader_add(struct pprof_reader *r, const struct pprof_source *source, struct error *e)
 {
-	struct tables t = { .budget = &r->profile->budget };
-	struct stream s;
+	struct tables *t = &r->tables;
+	struct stream *s = &r->stream;
 	int err;
 
 	if (r->fn && r->files)
 		return error_set(e, -EINVAL, "samples are handed out for one file only");
-	err = stream_open(&s, source, r->limits.message, t.budget, e);
+	t->budget = &r->profile->budget;
+	err = stream_open(s, source, r->limits.message, t->budget, e);
 	if (!err)
-		err = decode_detect(&s, e);
+		err = decode_detect(s, e);
 	if (!err)
-		err = tables_read(&t, &s, e);
+		err = tables_read(t, s, e);
 	if (!err)
-		err = merge_header(r, &t, e);
+		err = merge_header(r, t, e);
 	if (!err)
-		err = stream_rewind(&s, e);
+		err = stream_rewind(s, e);
 	if (!err)
-		err = read_samples(r, &t, &s, e);
+		err = read_samples(r, t, s, e);
 	r->files++;
-	tables_free(&t);
-	stream_close(&s);
+	if (r->reuse)
+		tables_clear(t);
+	else
+		forget_file(r);
 	return err;
 }
 

@@ -5,8 +5,24 @@
 #include "common/text.h"
 #include "pprof/decode_internal.h"
 
+// Eight bytes of plain ASCII: no high bit, none below a space, none that is DEL.
+static bool plain(uint64_t v)
+{
+	const uint64_t ones = 0x0101010101010101ull, high = ones << 7;
+	uint64_t del = v ^ ones * 0x7f;
+
+	return !((v | (v - ones * 0x20) | (del - ones)) & high);
+}
+
 static bool is_clean(const uint8_t *p, size_t len)
 {
+	uint64_t v;
+
+	for (; len >= 8; p += 8, len -= 8) {
+		memcpy(&v, p, 8);
+		if (!plain(v))
+			break;
+	}
 	for (size_t i = 0; i < len; i++)
 		if (p[i] < 0x20 || p[i] == 0x7f || (p[i] == 0xc2 && i + 1 < len && p[i + 1] < 0xa0))
 			return false;

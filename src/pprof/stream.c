@@ -2,6 +2,7 @@
 #include "pprof/stream.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,9 @@
 #define CHUNK ((size_t)256 << 10)
 // A message up to this size is kept in the window, so that reading it again needs no second inflation.
 #define KEEP ((size_t)32 << 20)
+// Gzipped bytes in memory up to this many are inflated at once, to at most so many times as many.
+#define WHOLE ((size_t)1 << 20)
+#define WHOLE_RATIO 32
 
 static int no_memory(struct stream *s, int err, struct error *e)
 {
@@ -180,6 +184,48 @@ int stream_skip(struct stream *s, uint64_t n, struct error *e)
 	return 0;
 }
 
+// The size that the gzip trailer claims bounds the room; whatever is not as it says is left to zlib, which also finds the words
+// for what is wrong.
+static bool inflate_whole(struct stream *s)
+{
+	const uint8_t *data = s->source.data, *tail = data + s->source.len - 4;
+	size_t in, out, room;
+
+	if (s->source.fd >= 0 || s->source.len < 18 || s->source.len > WHOLE)
+		return false;
+	room = (size_t)tail[0] | (size_t)tail[1] << 8 | (size_t)tail[2] << 16 | (size_t)tail[3] << 24;
+	if (!room || room > s->limit || room > s->source.len * WHOLE_RATIO)
+		return false;
+	if (!s->whole)
+		s->whole = libdeflate_alloc_decompressor();
+	if (!s->whole || memory_grow(s->budget, &s->window, &s->window_cap, room, 1))
+		return false;
+	if (libdeflate_gzip_decompress_ex(s->whole, data, s->source.len, s->window, room, &in, &out) || in != s->source.len)
+		return false;
+	s->raw = s->source.len;
+	s->produced = s->window_len = out;
+	s->p = s->window;
+	s->end = s->window + out;
+	s->eof = true;
+	return true;
+}
+
+static int start_zlib(struct stream *s, struct error *e)
+{
+	int err = memory_grow(s->budget, &s->in, &s->in_cap, 64 << 10, 1);
+
+	if (err)
+		return no_memory(s, err, e);
+	s->p = s->end = s->window;
+	s->z.avail_in = 0;
+	if (s->z_open)
+		return inflateReset(&s->z) == Z_OK ? 0 : error_set(e, -ENOMEM, "out of memory");
+	if (inflateInit2(&s->z, 15 + 16) != Z_OK)
+		return error_set(e, -ENOMEM, "out of memory");
+	s->z_open = true;
+	return 0;
+}
+
 static int start(struct stream *s, struct error *e)
 {
 	if (!s->gzip && s->source.fd < 0) {
@@ -196,13 +242,7 @@ static int start(struct stream *s, struct error *e)
 	s->eof = s->between = false;
 	if (!s->gzip)
 		return 0;
-	s->z.avail_in = 0;
-	if (s->z_open)
-		return inflateReset(&s->z) == Z_OK ? 0 : error_set(e, -ENOMEM, "out of memory");
-	if (inflateInit2(&s->z, 15 + 16) != Z_OK)
-		return error_set(e, -ENOMEM, "out of memory");
-	s->z_open = true;
-	return 0;
+	return inflate_whole(s) ? 0 : start_zlib(s, e);
 }
 
 int stream_open(struct stream *s, const struct pprof_source *source, uint64_t limit, struct memory_budget *budget,
@@ -212,19 +252,15 @@ int stream_open(struct stream *s, const struct pprof_source *source, uint64_t li
 	size_t n;
 	int err;
 
-	memset(s, 0, sizeof(*s));
 	s->source = *source;
+	s->raw = s->base = s->produced = 0;
+	s->window_len = 0;
 	s->limit = limit;
 	s->budget = budget;
 	err = read_source(s, magic, sizeof(magic), &n, e);
 	if (err)
 		return err;
 	s->gzip = n == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-	if (s->gzip) {
-		err = memory_grow(budget, &s->in, &s->in_cap, 64 << 10, 1);
-		if (err)
-			return no_memory(s, err, e);
-	}
 	// The window exists also for an empty file: offsets are taken from it.
 	err = memory_grow(budget, &s->window, &s->window_cap, 64, 1);
 	return err ? no_memory(s, err, e) : start(s, e);
@@ -243,6 +279,8 @@ void stream_close(struct stream *s)
 {
 	if (s->z_open)
 		inflateEnd(&s->z);
+	if (s->whole)
+		libdeflate_free_decompressor(s->whole);
 	memory_give(s->budget, s->window_cap + s->in_cap);
 	free(s->window);
 	free(s->in);

@@ -33,9 +33,11 @@ struct stream {
 	size_t window_cap, window_len, in_cap;
 	bool gzip, z_open, between; // between two gzip members
 	z_stream z;
+	struct libdeflate_decompressor *whole; // for what is small enough to be inflated at once
 };
 
 // -EBADMSG (damaged), -EFBIG (more than limit), -ENOMEM, -E2BIG (budget) or what read said.
+// A stream that is all zeros, or one that was opened before: its memory is used again.
 int stream_open(struct stream *s, const struct pprof_source *source, uint64_t limit, struct memory_budget *budget,
 		struct error *e);
 void stream_close(struct stream *s);
