@@ -92,9 +92,12 @@ static int check_labels(const struct agent_config *c, struct error *e)
 {
 	if (c->labels.n > BATCH_LABELS_MAX)
 		return error_set(e, -EINVAL, "[labels] has %u lines; %d are allowed", c->labels.n, BATCH_LABELS_MAX);
-	for (unsigned i = 0; i < c->labels.n; i++)
+	for (unsigned i = 0; i < c->labels.n; i++) {
 		if (strlen(c->labels.value[i]) > BATCH_LABEL_MAX)
 			return error_set(e, -EINVAL, "[labels] %s is longer than %d bytes", c->labels.name[i], BATCH_LABEL_MAX);
+		if (strchr(c->labels.value[i], '\t'))
+			return error_set(e, -EINVAL, "[labels] %s has a tab in it; use a blank", c->labels.name[i]);
+	}
 	return 0;
 }
 

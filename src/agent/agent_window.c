@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A window's profiles as a batch (or several, when it is too large for one) in the spool.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #define PART_BYTES (BATCH_BYTES_MAX - (1u << 20)) // of profiles; the rest is for names and labels
 #define LATE_NS 1000000000u
@@ -17,6 +19,7 @@ struct parts {
 	unsigned n, cap;
 	size_t bytes; // of those since first
 	unsigned first; // not in the spool yet
+	bool renamed;
 };
 
 uint64_t agent_next_end(uint64_t now, uint64_t window)
@@ -31,6 +34,35 @@ static void parts_free(struct parts *p)
 		free((void *)p->profiles[i].data);
 	}
 	free(p->profiles);
+}
+
+// They come sorted, but for those that got another name.
+static bool taken(const struct parts *p, const char *name)
+{
+	for (unsigned i = p->n; i--;) {
+		if (!strcmp(p->profiles[i].service, name))
+			return true;
+		if (!p->renamed)
+			return false;
+	}
+	return false;
+}
+
+// A batch has each service once and as text of a bounded length, whatever containers and programs are called: what a
+// batch would refuse costs the whole window.
+static char *service_name(struct parts *p, const char *service)
+{
+	char name[BATCH_SERVICE_MAX + 1];
+	size_t len = text_sanitize(name, sizeof(name), service, strlen(service));
+
+	if (!len)
+		snprintf(name, sizeof(name), "[unknown]");
+	for (unsigned i = 1; taken(p, name); i++) {
+		len = text_sanitize(name, sizeof(name) - 12, service, strlen(service));
+		snprintf(name + len, sizeof(name) - len, "~%u", i);
+		p->renamed = true;
+	}
+	return strdup(name);
 }
 
 static int add_profile(const char *service, const struct buf *gz, void *context)
@@ -50,7 +82,7 @@ static int add_profile(const char *service, const struct buf *gz, void *context)
 	}
 	to = &p->profiles[p->n];
 	data = malloc(gz->len);
-	to->service = strndup(service, BATCH_SERVICE_MAX);
+	to->service = service_name(p, service);
 	to->data = data;
 	to->size = gz->len;
 	if (!data || !to->service) {
@@ -83,17 +115,20 @@ static int spool_part(struct parts *p, unsigned end, uint64_t start_ns, uint64_t
 static int spool_all(struct parts *p, uint64_t start_ns, uint64_t end_ns)
 {
 	struct agent_metrics *m = &p->a->metrics;
-	int err = 0;
+	int err = 0, last;
 
-	for (unsigned i = 0; i < p->n && !err; i++) {
-		if (i > p->first && (p->bytes + p->profiles[i].size > PART_BYTES || i - p->first == BATCH_PROFILES_MAX))
-			err = spool_part(p, i, start_ns, end_ns);
+	for (unsigned i = 0; i < p->n; i++) {
+		if (i > p->first && (p->bytes + p->profiles[i].size > PART_BYTES || i - p->first == BATCH_PROFILES_MAX)) {
+			last = spool_part(p, i, start_ns, end_ns); // one that fails is no reason to lose the others
+			err = err ? err : last;
+		}
 		p->bytes += p->profiles[i].size;
 		m->profiles++;
 		m->profile_bytes += p->profiles[i].size;
 	}
 	m->windows++;
-	return err ? err : spool_part(p, p->n, start_ns, end_ns);
+	last = spool_part(p, p->n, start_ns, end_ns);
+	return err ? err : last;
 }
 
 static void count(struct agent *a, const struct window_info *info)

@@ -134,7 +134,8 @@ static bool from_containerd(const struct containers *c, const char *id, char *ou
 static bool from_podman_list(const struct containers *c, const char *path, const char *id, bool users, char *out, size_t cap)
 {
 	struct buf b = { 0 };
-	bool found = !read_text(c, path, LIST_MAX, users, &b) &&
+	// As JSON it takes many times its size: a user's own list gets less.
+	bool found = !read_text(c, path, users ? FILE_MAX : LIST_MAX, users, &b) &&
 		     containers_parse_podman((const char *)b.data, b.len, id, out, cap);
 
 	buf_free(&b);

@@ -54,7 +54,7 @@ static struct entry *examine(struct spool *s, const char *name)
 		free(entry);
 		return NULL;
 	}
-	entry->damaged = err;
+	entry->damaged = err == -EBADMSG; // else it could not be read now: reading it to send it tries again
 	entry->kind = err ? BATCH_WINDOW : (uint8_t)f.kind;
 	if (err)
 		return entry;

@@ -47,10 +47,12 @@ bool daemon_stopped(void)
 bool daemon_take(int signal)
 {
 	volatile sig_atomic_t *flag = signal == SIGHUP ? &hung_up : &user1;
-	bool came = *flag;
 
+	// Cleared only where it was set: one that comes in between is not lost.
+	if (!*flag)
+		return false;
 	*flag = 0;
-	return came;
+	return true;
 }
 
 // Written at once, so that lines of threads do not mix.

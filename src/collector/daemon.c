@@ -16,6 +16,7 @@
 #include "collector/receive.h"
 #include "collector/settings.h"
 #include "common/notify.h"
+#include "common/text.h"
 
 #define STOP_MS 800 // for the transaction at hand
 #define LOOK_MS 1000 // at the file of allowed keys and at what the store does in the background
@@ -33,9 +34,13 @@ struct collector {
 	int trouble; // of the store, as it was said last
 };
 
+// Texts may quote what an agent sent.
 static void say(void *context, const char *text)
 {
-	fprintf(stderr, "blkprof collector: %s\n", text);
+	char clean[1024];
+
+	text_sanitize(clean, sizeof(clean), text, strlen(text));
+	fprintf(stderr, "blkprof collector: %s\n", clean);
 }
 
 static void say_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -45,9 +45,11 @@ static int receive(void *socket, struct frame *frames)
 
 		if (len < 0)
 			return -errno;
-		if ((size_t)len > sizeof(f->data))
-			err = -EMSGSIZE;
 		f->size = (size_t)len;
+		if (f->size > sizeof(f->data)) {
+			err = -EMSGSIZE;
+			f->size = sizeof(f->data);
+		}
 		zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &size);
 	}
 	return err ? err : n;
