@@ -41,11 +41,10 @@ struct known_frame {
 
 struct known_mapping {
 	struct {
-		const struct sym_module *module;
+		struct sym_module_key module;
 		uint64_t offset, size;
 	} key;
 	struct frame_mapping mapping;
-	struct sym_module *held;
 	UT_hash_handle hh;
 	bool marked;
 };
@@ -164,7 +163,6 @@ static void mapping_drop(struct frames *f, struct known_mapping *m)
 {
 	f->memory -= sizeof(*m) + OVERHEAD;
 	HASH_DEL(f->mappings, m);
-	sym_module_put(m->held);
 	free(m);
 }
 
@@ -326,13 +324,13 @@ const struct frame *frames_generated(struct frames *f, const char *name, const c
 	return k ? &k->frame : NULL;
 }
 
-const struct frame_mapping *frames_mapping(struct frames *f, struct sym_module *module, uint64_t offset, uint64_t size,
+const struct frame_mapping *frames_mapping(struct frames *f, const struct sym_module *module, uint64_t offset, uint64_t size,
 					   uint64_t start, const char *path)
 {
 	struct known_mapping key, *m;
 
 	memset(&key, 0, sizeof(key));
-	key.key.module = module;
+	sym_module_key(module, &key.key.module);
 	key.key.offset = offset;
 	key.key.size = size;
 	HASH_FIND(hh, f->mappings, &key.key, sizeof(key.key), m);
@@ -350,7 +348,6 @@ const struct frame_mapping *frames_mapping(struct frames *f, struct sym_module *
 	HASH_ADD(hh, f->mappings, key, sizeof(m->key), m);
 	if (!m->hh.tbl)
 		goto no_memory;
-	m->held = sym_module_hold(module);
 	f->memory += sizeof(*m) + OVERHEAD;
 	return &m->mapping;
 no_memory:
@@ -372,15 +369,19 @@ static struct known_mapping *mapping_of(const struct frame_mapping *mapping)
 }
 
 const struct frame *frames_user_add(struct frames *f, const struct frame_mapping *mapping, uint64_t offset,
-				    const struct sym_line *lines, unsigned n)
+				    const struct sym_module *module, const struct sym_line *lines, unsigned n)
 {
 	struct known_frame *k = frame_add(f, mapping, offset, lines, n);
-	struct known_mapping *m = mapping_of(mapping);
+	struct frame_mapping *m = &mapping_of(mapping)->mapping;
+	bool files, numbers, inlines;
 
 	if (!k)
 		return NULL;
 	// What a file has is known once something was looked up in it.
-	sym_module_has(m->held, &m->mapping.has_filenames, &m->mapping.has_line_numbers, &m->mapping.has_inline_frames);
+	sym_module_has(module, &files, &numbers, &inlines);
+	m->has_filenames |= files;
+	m->has_line_numbers |= numbers;
+	m->has_inline_frames |= inlines;
 	k->frame.kind = FRAME_USER;
 	k->frame.mapping = mapping;
 	k->frame.address = mapping->start + offset;

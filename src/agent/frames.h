@@ -55,13 +55,13 @@ const struct frame *frames_synthetic(struct frames *f, const char *name);
 // Generated code; `raw` is the name as the runtime wrote it, or NULL.
 const struct frame *frames_generated(struct frames *f, const char *name, const char *raw);
 const struct frame *frames_kernel(struct frames *f, const char *name);
-// The mapping of a module; keeps a hold on the module.
-const struct frame_mapping *frames_mapping(struct frames *f, struct sym_module *module, uint64_t offset, uint64_t size,
+// The mapping of a module; it stays when the module goes, and is the same when the module comes again.
+const struct frame_mapping *frames_mapping(struct frames *f, const struct sym_module *module, uint64_t offset, uint64_t size,
 					   uint64_t start, const char *path);
 // The frame at an offset in a mapping, NULL when it is not known yet; then it is added.
 const struct frame *frames_user(struct frames *f, const struct frame_mapping *mapping, uint64_t offset);
 const struct frame *frames_user_add(struct frames *f, const struct frame_mapping *mapping, uint64_t offset,
-				    const struct sym_line *lines, unsigned n);
+				    const struct sym_module *module, const struct sym_line *lines, unsigned n);
 
 // The number of a stack, from 1; 0 without memory.
 uint32_t frames_stack(struct frames *f, const struct frame *const *frames, unsigned n, bool recovered);

@@ -67,7 +67,7 @@ static const struct frame *user_frame(const struct resolving *x, struct proc *pr
 		return f;
 	procs_open(x->procs, proc, address, time, &map);
 	n = sym_module_lookup(map.module, address - map.start + map.offset, lines);
-	return frames_user_add(x->frames, mapping, address - map.start, lines, n);
+	return frames_user_add(x->frames, mapping, address - map.start, map.module, lines, n);
 }
 
 // Programs and trampolines of the tracing itself stand above the function that was traced.

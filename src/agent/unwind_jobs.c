@@ -3,28 +3,26 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+struct unwind_file {
+	UT_hash_handle hh;
+	unsigned users;
+	int fd;
+	bool compiled;
+	char identity[];
+};
 
 struct unwind_jobs {
 	pthread_mutex_t mutex;
 	pthread_cond_t more, idle;
-	bool working;
-	struct unwind_job *first;
-	bool ended;
+	struct unwind_job *jobs; // by process, in the order in which they came
+	struct unwind_file *files; // those with users or a table
+	unsigned n_open;
+	bool working, ended;
 };
-
-void unwind_job_free(struct unwind_job *job)
-{
-	if (!job)
-		return;
-	for (unsigned i = 0; i < job->n_files; i++)
-		if (job->files[i].fd >= 0)
-			close(job->files[i].fd);
-	free(job->files);
-	free(job->ranges);
-	free(job);
-}
 
 struct unwind_jobs *unwind_jobs_new(void)
 {
@@ -38,15 +36,61 @@ struct unwind_jobs *unwind_jobs_new(void)
 	return q;
 }
 
+static void close_file(struct unwind_jobs *q, struct unwind_file *f)
+{
+	if (f->fd < 0)
+		return;
+	close(f->fd);
+	f->fd = -1;
+	q->n_open--;
+}
+
+static void drop_unused(struct unwind_jobs *q, struct unwind_file *f)
+{
+	if (f->users)
+		return;
+	close_file(q, f);
+	if (f->compiled)
+		return;
+	HASH_DEL(q->files, f);
+	free(f);
+}
+
+static void free_locked(struct unwind_jobs *q, struct unwind_job *job)
+{
+	for (unsigned i = 0; i < job->n_files; i++) {
+		job->files[i].file->users--;
+		drop_unused(q, job->files[i].file);
+	}
+	free(job->files);
+	free(job->ranges);
+	free(job);
+}
+
+void unwind_job_free(struct unwind_jobs *q, struct unwind_job *job)
+{
+	if (!job)
+		return;
+	pthread_mutex_lock(&q->mutex);
+	free_locked(q, job);
+	pthread_mutex_unlock(&q->mutex);
+}
+
 void unwind_jobs_free(struct unwind_jobs *q)
 {
+	struct unwind_file *f;
 	struct unwind_job *job;
 
 	if (!q)
 		return;
-	while ((job = q->first)) {
-		q->first = job->next;
-		unwind_job_free(job);
+	while ((job = q->jobs)) {
+		HASH_DEL(q->jobs, job);
+		free_locked(q, job);
+	}
+	while ((f = q->files)) {
+		HASH_DEL(q->files, f);
+		close_file(q, f);
+		free(f);
 	}
 	pthread_mutex_destroy(&q->mutex);
 	pthread_cond_destroy(&q->more);
@@ -54,19 +98,42 @@ void unwind_jobs_free(struct unwind_jobs *q)
 	free(q);
 }
 
+static struct unwind_job *job_find(struct unwind_jobs *q, pid_t pid)
+{
+	struct unwind_job *job;
+
+	HASH_FIND(hh, q->jobs, &pid, sizeof(pid), job);
+	return job;
+}
+
+// What it says, not where it stands.
+static void swap(struct unwind_job *a, struct unwind_job *b)
+{
+	struct unwind_job before = *a;
+	UT_hash_handle hh = b->hh;
+
+	*a = *b;
+	a->hh = before.hh;
+	*b = before;
+	b->hh = hh;
+}
+
 void unwind_jobs_put(struct unwind_jobs *q, struct unwind_job *job)
 {
-	struct unwind_job **at, *old = NULL;
+	struct unwind_job *old;
 
 	pthread_mutex_lock(&q->mutex);
-	for (at = &q->first; *at && (*at)->pid != job->pid; at = &(*at)->next)
-		;
-	old = *at;
-	job->next = old ? old->next : NULL;
-	*at = job;
+	old = job_find(q, job->pid);
+	if (old) {
+		swap(old, job);
+		free_locked(q, job);
+	} else {
+		HASH_ADD(hh, q->jobs, pid, sizeof(job->pid), job);
+		if (!job->hh.tbl)
+			free_locked(q, job);
+	}
 	pthread_cond_signal(&q->more);
 	pthread_mutex_unlock(&q->mutex);
-	unwind_job_free(old);
 }
 
 struct unwind_job *unwind_jobs_take(struct unwind_jobs *q)
@@ -75,27 +142,36 @@ struct unwind_job *unwind_jobs_take(struct unwind_jobs *q)
 
 	pthread_mutex_lock(&q->mutex);
 	q->working = false;
-	if (!q->first)
+	if (!q->jobs)
 		pthread_cond_broadcast(&q->idle);
-	while (!q->first && !q->ended)
+	while (!q->jobs && !q->ended)
 		pthread_cond_wait(&q->more, &q->mutex);
 	q->working = !q->ended;
-	job = q->ended ? NULL : q->first;
+	job = q->ended ? NULL : q->jobs;
 	if (job)
-		q->first = job->next;
+		HASH_DEL(q->jobs, job);
 	pthread_mutex_unlock(&q->mutex);
 	return job;
 }
 
-bool unwind_jobs_waiting(struct unwind_jobs *q, pid_t pid)
+unsigned unwind_jobs_count(struct unwind_jobs *q)
 {
-	struct unwind_job *job;
+	unsigned n;
 
 	pthread_mutex_lock(&q->mutex);
-	for (job = q->first; job && job->pid != pid; job = job->next)
-		;
+	n = HASH_COUNT(q->jobs);
 	pthread_mutex_unlock(&q->mutex);
-	return job;
+	return n;
+}
+
+bool unwind_jobs_waiting(struct unwind_jobs *q, pid_t pid)
+{
+	bool waiting;
+
+	pthread_mutex_lock(&q->mutex);
+	waiting = job_find(q, pid) != NULL;
+	pthread_mutex_unlock(&q->mutex);
+	return waiting;
 }
 
 void unwind_jobs_settle(struct unwind_jobs *q, unsigned timeout_ms)
@@ -111,7 +187,7 @@ void unwind_jobs_settle(struct unwind_jobs *q, unsigned timeout_ms)
 		until.tv_nsec -= 1000000000;
 	}
 	pthread_mutex_lock(&q->mutex);
-	while ((q->first || q->working) && !err)
+	while ((q->jobs || q->working) && !err)
 		err = pthread_cond_timedwait(&q->idle, &q->mutex, &until);
 	pthread_mutex_unlock(&q->mutex);
 }
@@ -131,5 +207,104 @@ void unwind_jobs_end(struct unwind_jobs *q)
 	pthread_mutex_lock(&q->mutex);
 	q->ended = true;
 	pthread_cond_broadcast(&q->more);
+	pthread_mutex_unlock(&q->mutex);
+}
+
+static struct unwind_file *file_find(struct unwind_jobs *q, const char *identity)
+{
+	struct unwind_file *f;
+
+	HASH_FIND(hh, q->files, identity, strlen(identity), f);
+	return f;
+}
+
+static struct unwind_file *file_new(struct unwind_jobs *q, const char *identity)
+{
+	size_t len = strlen(identity);
+	struct unwind_file *f = calloc(1, sizeof(*f) + len + 1);
+
+	if (!f)
+		return NULL;
+	memcpy(f->identity, identity, len);
+	f->fd = -1;
+	HASH_ADD_KEYPTR(hh, q->files, f->identity, len, f);
+	if (f->hh.tbl)
+		return f;
+	free(f);
+	return NULL;
+}
+
+struct unwind_file *unwind_jobs_find_file(struct unwind_jobs *q, const char *identity)
+{
+	struct unwind_file *f;
+
+	pthread_mutex_lock(&q->mutex);
+	f = file_find(q, identity);
+	if (f && f->fd < 0 && !f->compiled)
+		f = NULL;
+	if (f)
+		f->users++;
+	pthread_mutex_unlock(&q->mutex);
+	return f;
+}
+
+bool unwind_jobs_files_full(struct unwind_jobs *q)
+{
+	bool full;
+
+	pthread_mutex_lock(&q->mutex);
+	full = q->n_open >= UNWIND_FILES_OPEN;
+	pthread_mutex_unlock(&q->mutex);
+	return full;
+}
+
+struct unwind_file *unwind_jobs_add_file(struct unwind_jobs *q, const char *identity, int fd)
+{
+	struct unwind_file *f;
+
+	pthread_mutex_lock(&q->mutex);
+	f = file_find(q, identity);
+	if (!f)
+		f = file_new(q, identity);
+	if (f)
+		f->users++;
+	if (f && f->fd < 0 && !f->compiled) {
+		f->fd = fd;
+		q->n_open++;
+		fd = -1;
+	}
+	pthread_mutex_unlock(&q->mutex);
+	if (fd >= 0)
+		close(fd);
+	return f;
+}
+
+const char *unwind_file_identity(const struct unwind_file *f)
+{
+	return f->identity;
+}
+
+int unwind_file_fd(struct unwind_jobs *q, struct unwind_file *f)
+{
+	int fd;
+
+	pthread_mutex_lock(&q->mutex);
+	fd = f->fd;
+	pthread_mutex_unlock(&q->mutex);
+	return fd;
+}
+
+void unwind_jobs_compiled(struct unwind_jobs *q, const char *identity, bool compiled)
+{
+	struct unwind_file *f;
+
+	pthread_mutex_lock(&q->mutex);
+	f = file_find(q, identity);
+	if (f) {
+		f->compiled = compiled;
+		if (compiled)
+			close_file(q, f);
+		drop_unused(q, f);
+	}
 	pthread_mutex_unlock(&q->mutex);
 }

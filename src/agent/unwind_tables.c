@@ -212,15 +212,20 @@ void unwind_tables_drop(struct unwind_tables *t, struct unwind_loaded *l)
 	entry_free(t, e);
 }
 
-struct unwind_loaded *unwind_tables_oldest(const struct unwind_tables *t, uint64_t before_ns)
+struct unwind_loaded *unwind_tables_oldest(const struct unwind_tables *t, uint64_t before_ns, bool with_table)
 {
 	struct unwind_loaded *oldest = NULL;
 
 	for (struct entry *e = t->entries; e; e = e->hh.next)
-		if (e->loaded.index && e->loaded.used_ns < before_ns &&
+		if ((e->loaded.index || !with_table) && e->loaded.used_ns < before_ns &&
 		    (!oldest || e->loaded.used_ns < oldest->used_ns))
 			oldest = &e->loaded;
 	return oldest;
+}
+
+const char *unwind_tables_identity(const struct unwind_loaded *l)
+{
+	return ((const struct entry *)l)->identity;
 }
 
 void unwind_tables_each(struct unwind_tables *t, void (*fn)(struct unwind_loaded *l, void *context), void *context)

@@ -3,6 +3,7 @@
 #ifndef BLKPROF_AGENT_UNWIND_TABLES_H
 #define BLKPROF_AGENT_UNWIND_TABLES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/unwind_ids.h"
@@ -28,8 +29,9 @@ int unwind_tables_add(struct unwind_tables *t, const char *identity, const struc
 		      struct unwind_loaded **ret);
 // Forgets it, once no process points to it any more. Its memory is used again after the next reclaim.
 void unwind_tables_drop(struct unwind_tables *t, struct unwind_loaded *l);
-// The one with memory that was used longest ago, before `before_ns`; NULL when there is none.
-struct unwind_loaded *unwind_tables_oldest(const struct unwind_tables *t, uint64_t before_ns);
+// The one that was used longest ago, before `before_ns`, of all or of those with a table; NULL when there is none.
+struct unwind_loaded *unwind_tables_oldest(const struct unwind_tables *t, uint64_t before_ns, bool with_table);
+const char *unwind_tables_identity(const struct unwind_loaded *l);
 // Calls for each; may drop it.
 void unwind_tables_each(struct unwind_tables *t, void (*fn)(struct unwind_loaded *l, void *context), void *context);
 unsigned unwind_tables_count(const struct unwind_tables *t);

@@ -13,11 +13,9 @@
 #include "agent/unwind_tables.h"
 #include "common/clock.h"
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #define MEMORY_DEFAULT ((size_t)32 << 20)
 #define LACKING_MAX 256
+#define TABLES_MAX 8192 // also of files that have none
 #define PUBLISH_NS 20000000ull // a process whose tables take longer gets what there is so far
 #define MAPPING_WORDS (sizeof(struct unwind_mapping) / sizeof(uint32_t))
 
@@ -156,6 +154,14 @@ static void detach(struct unwind_worker *w, const struct unwind_loaded *l)
 	}
 }
 
+static void give_up(struct unwind_worker *w, struct unwind_loaded *l)
+{
+	detach(w, l);
+	unwind_jobs_compiled(w->jobs, unwind_tables_identity(l), false);
+	unwind_tables_drop(w->tables, l);
+	reclaim(w);
+}
+
 // Gives up what was used longest ago, but nothing that was used since `before`.
 static bool make_room(struct unwind_worker *w, uint64_t before)
 {
@@ -166,36 +172,50 @@ static bool make_room(struct unwind_worker *w, uint64_t before)
 		return true;
 	}
 	refresh_use(w);
-	l = unwind_tables_oldest(w->tables, before);
+	l = unwind_tables_oldest(w->tables, before, true);
 	if (!l)
 		return false;
-	detach(w, l);
-	unwind_tables_drop(w->tables, l);
-	reclaim(w);
+	give_up(w, l);
 	count(w, 0, 0, 1, 0);
 	return true;
 }
 
-static struct unwind_loaded *compile(struct unwind_worker *w, const struct unwind_job_file *file, uint64_t now)
+// Files come and go for months: those that were used longest ago are compiled again when they come back.
+static void keep_few(struct unwind_worker *w, uint64_t before)
+{
+	struct unwind_loaded *l;
+
+	if (unwind_tables_count(w->tables) < TABLES_MAX)
+		return;
+	refresh_use(w);
+	l = unwind_tables_oldest(w->tables, before, false);
+	if (l)
+		give_up(w, l);
+}
+
+static struct unwind_loaded *compile(struct unwind_worker *w, struct unwind_file *file, uint64_t now)
 {
 	struct unwind_table *table = NULL;
 	struct unwind_loaded *l = NULL;
 	uint64_t began = clock_monotonic();
 	struct error e = { "" };
-	int err;
+	int fd = unwind_file_fd(w->jobs, file), err;
 
-	if (file->fd < 0)
+	if (fd < 0)
 		return NULL;
-	if (unwind_compile(file->fd, NULL, &table, &e))
+	keep_few(w, now);
+	if (unwind_compile(fd, NULL, &table, &e))
 		table = NULL;
 	do
-		err = unwind_tables_add(w->tables, file->identity, table, &l);
+		err = unwind_tables_add(w->tables, unwind_file_identity(file), table, &l);
 	while (err == -ENOSPC && make_room(w, now));
 	unwind_table_free(table);
 	if (err)
 		l = NULL;
 	else
 		l->used_ns = now;
+	if (l)
+		unwind_jobs_compiled(w->jobs, unwind_file_identity(file), true);
 	count(w, l && l->index, !l || !l->index, 0, clock_monotonic() - began);
 	return l;
 }
@@ -293,7 +313,7 @@ static bool load_files(struct unwind_worker *w, struct unwind_job *job, bool mai
 		// A newer job about the process says it all again.
 		if (unwind_jobs_ended(w->jobs) || unwind_jobs_waiting(w->jobs, job->pid))
 			return false;
-		loaded[i] = compile(w, &job->files[i], now);
+		loaded[i] = compile(w, job->files[i].file, now);
 		set_kind(job, (int)i, UNWIND_NO_TABLE);
 		*ret_lacking |= !loaded[i];
 		if (main || clock_monotonic() - published > PUBLISH_NS) {
@@ -313,7 +333,7 @@ static void load_process(struct unwind_worker *w, struct unwind_job *job)
 	if (!loaded)
 		return;
 	for (unsigned i = 0; i < job->n_files; i++) {
-		loaded[i] = unwind_tables_find(w->tables, job->files[i].identity);
+		loaded[i] = unwind_tables_find(w->tables, unwind_file_identity(job->files[i].file));
 		if (loaded[i])
 			loaded[i]->used_ns = now;
 		else
@@ -342,7 +362,7 @@ static void *run(void *context)
 			process_remove(w, p);
 		else
 			forget_pid(w, job->pid);
-		unwind_job_free(job);
+		unwind_job_free(w->jobs, job);
 		if (unwind_store_given(w->store) > 64)
 			reclaim(w);
 		count(w, 0, 0, 0, 0);

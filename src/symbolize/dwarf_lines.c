@@ -12,6 +12,7 @@
 
 #define UNITS_MAX  200000
 #define RANGES_MAX 1000000
+#define LIBRARY	   (32u << 10) // what libelf and libdw keep of any file, about
 
 struct unit_range {
 	uint64_t low, high;
@@ -137,7 +138,7 @@ void dwarf_lines_free(struct dwarf_lines *d)
 
 size_t dwarf_lines_memory(const struct dwarf_lines *d)
 {
-	return d ? sizeof(*d) + d->cap * sizeof(*d->ranges) + d->sections : 0;
+	return d ? sizeof(*d) + d->cap * sizeof(*d->ranges) + d->sections + LIBRARY : 0;
 }
 
 static bool find_unit(struct dwarf_lines *d, uint64_t address, Dwarf_Die *ret)

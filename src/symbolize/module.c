@@ -12,6 +12,8 @@
 
 #define TEXT_MAX	 512
 #define OFFSET_NAMES_MAX 8192
+#define MODULE_OVERHEAD	 2048 // paths, the tables of names, the entry by content
+#define KNOWN_OVERHEAD	 128
 
 static const struct sym_name unknown = { .display = "[unknown]" };
 
@@ -79,9 +81,10 @@ static size_t elf_memory(const struct elf_file *f)
 	return (f->image ? (size_t)f->size : 0) + f->sections_count * sizeof(*f->sections) + f->loads_count * sizeof(*f->loads);
 }
 
+// With what malloc and the tables of names cost.
 size_t module_memory(const struct sym_module *m)
 {
-	return sizeof(*m) + elf_memory(&m->elf) + elf_memory(&m->mini) + elf_memory(&m->debug.elf) +
+	return sizeof(*m) + MODULE_OVERHEAD + m->known * KNOWN_OVERHEAD + elf_memory(&m->elf) + elf_memory(&m->mini) + elf_memory(&m->debug.elf) +
 	       symtab_memory(m->table) + dwarf_lines_memory(m->dwarf) + m->frames.count * sizeof(*m->frames.functions) + m->names.memory;
 }
 
@@ -381,6 +384,11 @@ size_t sym_module_read(struct sym_module *m, uint64_t file_offset, void *out, si
 	n = elf_file_read(&m->elf, file_offset, out, len);
 	symbolizer_settle(m->owner, m);
 	return n;
+}
+
+void sym_module_key(const struct sym_module *m, struct sym_module_key *ret)
+{
+	*ret = m->key;
 }
 
 const char *sym_module_build_id(const struct sym_module *m)

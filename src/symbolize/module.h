@@ -25,6 +25,7 @@ struct sym_module {
 	struct content *content;	// owner's, or NULL
 	char *path, *root, *stem;
 	char build_id[2 * ELF_BUILD_ID_MAX + 1];
+	struct sym_module_key key;
 	struct error error;
 	bool elf_ok, reopen; // reopen: descriptors were closed to save them
 	struct file_id id;

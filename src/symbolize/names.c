@@ -14,6 +14,7 @@
 #define NAMES_MAX   200000
 #define DISPLAY_MAX 1024
 #define SYSTEM_MAX  4096
+#define OVERHEAD    32 // of malloc and of uthash's buckets, for each element
 
 struct name_entry {
 	struct sym_name name;
@@ -74,7 +75,7 @@ static const struct sym_name *add(struct names *n, struct name_entry **table, co
 		return NULL;
 	}
 	n->count++;
-	n->memory += size;
+	n->memory += size + OVERHEAD;
 	return &e->name;
 }
 
@@ -138,5 +139,5 @@ void names_set_start(struct names *n, uint64_t start, const struct sym_name *nam
 		free(e);
 		return;
 	}
-	n->memory += sizeof(*e);
+	n->memory += sizeof(*e) + OVERHEAD;
 }

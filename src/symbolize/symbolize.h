@@ -28,6 +28,15 @@ struct sym_line {
 
 #define SYM_LINES_MAX 16
 
+// What tells a module from all others, also from one that was forgotten since: what it contains, who wrote it and its name
+// where there is a build-id, else the file. Without padding: may be compared as bytes.
+struct sym_module_key {
+	uint8_t build_id[64];
+	uint64_t size, uid, trusted;
+	uint64_t name; // hash
+	uint64_t device, inode, modified;
+};
+
 // Keeps files open to read names on demand, a quarter of RLIMIT_NOFILE (as it is now) at most; beyond that, and when they
 // were not used for a while (symbolizer_close_idle), files are closed and opened again when needed: by sym_module_reopen,
 // else by path, which only works while the file is there.
@@ -50,12 +59,12 @@ struct sym_module *symbolizer_vdso(struct symbolizer *s);
 // Each call of the three above takes a hold on the module that sym_module_put gives back. A module that nobody holds
 // stays known until its memory is needed; one that is never put lives as long as the symbolizer.
 void sym_module_put(struct sym_module *m); // also NULL
-struct sym_module *sym_module_hold(struct sym_module *m); // another hold
 // Whether a look-up would have to open the file again; then whoever can lead to it may give it a descriptor, which stays
 // the caller's. What is not the same file (device, inode, size, time) is not taken.
 bool sym_module_is_closed(const struct sym_module *m);
 void sym_module_reopen(struct sym_module *m, int fd);
 
+void sym_module_key(const struct sym_module *m, struct sym_module_key *ret);
 const char *sym_module_build_id(const struct sym_module *m); // hexadecimal or NULL
 const char *sym_module_error(const struct sym_module *m);    // NULL when all is well
 // What a mapping that is shown for this module may claim; known from the first look-up on.

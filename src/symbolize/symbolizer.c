@@ -35,18 +35,14 @@ struct known_file {
 // Modules by what they contain: build-id and size; and by who wrote them, so that nobody lends names to the programs of
 // others by copying a build-id: the host's files are never one with a container's.
 struct content {
-	struct {
-		uint8_t build_id[ELF_BUILD_ID_MAX];
-		uint64_t size;
-		uint64_t uid, trusted;
-		uint64_t stem; // hash of the name that is shown
-	} key;
+	struct sym_module_key key;
 	struct sym_module *module;
 	UT_hash_handle hh;
 };
 
 struct symbolizer {
 	size_t memory_max, memory;
+	size_t least; // memory that the last try to free some had to leave; 0 = it came to its goal
 	char *debug_root;
 	struct sym_module *modules; // last used first
 	unsigned files, files_max, unused;
@@ -149,6 +145,9 @@ static void keep_memory(struct symbolizer *s, struct sym_module *current)
 {
 	struct sym_module *m, *before;
 
+	// Not the way through all modules at each call where nothing is left to free.
+	if (s->unused <= UNUSED_MAX && (s->memory <= s->memory_max || s->memory < s->least + s->memory_max / 16))
+		return;
 	for (m = s->modules ? s->modules->prev : NULL; m && (s->memory > s->memory_max || s->unused > UNUSED_MAX); m = before) {
 		before = m == s->modules ? NULL : m->prev;
 		if (m == current)
@@ -158,6 +157,7 @@ static void keep_memory(struct symbolizer *s, struct sym_module *current)
 		else if (s->memory > s->memory_max && m->loaded)
 			drop(s, m);
 	}
+	s->least = s->memory > s->memory_max ? s->memory : 0;
 }
 
 static void keep_files(struct symbolizer *s, struct sym_module *current)
@@ -227,11 +227,6 @@ void sym_module_put(struct sym_module *m)
 		m->owner->unused++;
 }
 
-struct sym_module *sym_module_hold(struct sym_module *m)
-{
-	return take(m->owner, m);
-}
-
 bool sym_module_is_closed(const struct sym_module *m)
 {
 	return m->elf_ok && !m->elf.image && m->elf.fd < 0;
@@ -289,32 +284,39 @@ static void remember(struct symbolizer *s, const struct file_id *id, struct sym_
 	m->known++;
 }
 
-static void content_key(struct content *c, const struct sym_module *m, const struct stat *st)
+// st may be NULL.
+static void set_key(struct sym_module *m, const struct stat *st)
 {
-	memset(c, 0, sizeof(*c));
-	memcpy(c->key.build_id, m->elf.build_id, m->elf.build_id_len);
-	c->key.size = (uint64_t)st->st_size;
-	c->key.uid = st->st_uid;
-	c->key.trusted = m->trusted;
-	c->key.stem = hash_bytes(m->stem, strlen(m->stem), 0);
+	struct sym_module_key *k = &m->key;
+
+	memcpy(k->build_id, m->elf.build_id, m->elf.build_id_len);
+	k->size = m->id.size;
+	k->uid = st ? st->st_uid : 0;
+	k->trusted = m->trusted;
+	k->name = hash_bytes(m->stem, strlen(m->stem), 0);
+	if (m->elf.build_id_len)
+		return;
+	k->device = m->id.device;
+	k->inode = m->id.inode;
+	k->modified = (uint64_t)m->id.modified;
 }
 
-static struct sym_module *find_content(struct symbolizer *s, const struct sym_module *m, const struct stat *st)
+static struct sym_module *find_content(struct symbolizer *s, const struct sym_module *m)
 {
-	struct content probe, *c;
+	struct content *c;
 
-	content_key(&probe, m, st);
-	HASH_FIND(hh, s->contents, &probe.key, sizeof(probe.key), c);
+	HASH_FIND(hh, s->contents, &m->key, sizeof(m->key), c);
 	return c ? c->module : NULL;
 }
 
-static void remember_content(struct symbolizer *s, struct sym_module *m, const struct stat *st)
+static void remember_content(struct symbolizer *s, struct sym_module *m)
 {
 	struct content *c = malloc(sizeof(*c));
 
 	if (!c)
 		return;
-	content_key(c, m, st);
+	memset(c, 0, sizeof(*c));
+	c->key = m->key;
 	c->module = m;
 	HASH_ADD(hh, s->contents, key, sizeof(c->key), c);
 	if (c->hh.tbl)
@@ -354,7 +356,8 @@ struct sym_module *symbolizer_module(struct symbolizer *s, int fd, const char *p
 	m->id = id;
 	m->trusted = file_trusted(&st, root);
 	open_module(m, fd);
-	same = m->build_id[0] ? find_content(s, m, &st) : NULL;
+	set_key(m, &st);
+	same = m->build_id[0] ? find_content(s, m) : NULL;
 	if (same) {
 		remember(s, &id, same);
 		module_free(m);
@@ -363,7 +366,7 @@ struct sym_module *symbolizer_module(struct symbolizer *s, int fd, const char *p
 	insert(s, m);
 	remember(s, &id, m);
 	if (m->build_id[0])
-		remember_content(s, m, &st);
+		remember_content(s, m);
 	return m;
 }
 
@@ -381,6 +384,7 @@ struct sym_module *symbolizer_missing(struct symbolizer *s, const char *path, de
 	if (!m)
 		return NULL;
 	m->id = id;
+	set_key(m, NULL);
 	error_set(&m->error, -ENOENT, "the file was gone before it could be opened");
 	insert(s, m);
 	remember(s, &id, m);
@@ -433,6 +437,7 @@ struct sym_module *symbolizer_vdso(struct symbolizer *s)
 	if (!s->vdso)
 		return NULL;
 	open_vdso(s->vdso);
+	set_key(s->vdso, NULL);
 	insert(s, s->vdso);
 	return s->vdso;
 }

@@ -26,7 +26,7 @@ OPTIONS = ["--cpu", "99", "--kernel-stacks"]
 # What a recording may hold: itself and the symbols that it has read; processes, rows and stacks, of which a storm makes new
 # ones up to limits of their own (recorder.c).
 BASE, STORM, STORM_A_SECOND = 64 * MIB + 128 * MIB, 64 * MIB + 48 * MIB + 16 * MIB, MIB * 3 // 2
-DESCRIPTORS = 1024 // 2 + 64  # files of programs, a quarter of what is allowed; those that wait for unwind tables; our own
+DESCRIPTORS = 1024 // 4 + 64 + 64  # files of programs, a quarter of what is allowed; those that wait for unwind tables; our own
 SANITIZER = 3  # times as much, its quarantine aside
 QUARANTINE = 64 * MIB
 

@@ -181,8 +181,8 @@ static void no_room(void **state)
 	first->used_ns = 10;
 	assert_int_equal(unwind_tables_add(tables, "second", &t, &second), -ENOSPC);
 	unwind_store_reclaim(s); // what the failed one had
-	assert_null(unwind_tables_oldest(tables, 10));
-	assert_ptr_equal(unwind_tables_oldest(tables, 11), first);
+	assert_null(unwind_tables_oldest(tables, 10, true));
+	assert_ptr_equal(unwind_tables_oldest(tables, 11, true), first);
 	unwind_tables_drop(tables, first);
 	unwind_store_reclaim(s);
 	assert_int_equal(unwind_tables_add(tables, "second", &t, &second), 0);
