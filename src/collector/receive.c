@@ -103,14 +103,26 @@ static int commit_some(struct receiver *r, unsigned first, unsigned n, struct er
 	return 0;
 }
 
+// What is too large for the store will be so the next time too.
+static void fail_one(struct receiver *r, unsigned i, int err, const struct error *e)
+{
+	if (err == -EFBIG)
+		answer_stored(&r->messages, &r->messages.group[i], err);
+	else
+		put_off(r, i, 1, e);
+}
+
 // What fails for one batch must not hold up the others: they get a transaction each.
 static void commit_each(struct receiver *r)
 {
 	struct error e = { 0 };
 
-	for (unsigned i = 0; i < r->messages.n && !stopping(r); i++)
-		if (commit_some(r, i, 1, &e))
-			put_off(r, i, 1, &e);
+	for (unsigned i = 0; i < r->messages.n && !stopping(r); i++) {
+		int err = commit_some(r, i, 1, &e);
+
+		if (err)
+			fail_one(r, i, err, &e);
+	}
 }
 
 static bool disk_failed(int err)
@@ -124,8 +136,10 @@ static void commit(struct receiver *r)
 	struct error e = { 0 };
 	int err = commit_some(r, 0, m->n, &e);
 
-	if (err && (m->n == 1 || disk_failed(err)))
+	if (err && disk_failed(err))
 		put_off(r, 0, m->n, &e);
+	else if (err && m->n == 1)
+		fail_one(r, 0, err, &e);
 	else if (err)
 		commit_each(r);
 	messages_clear(m);

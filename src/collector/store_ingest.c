@@ -305,7 +305,10 @@ int store_put(struct store *s, const struct batch *const *batches, unsigned n, i
 	if (s->options.read_only)
 		return error_set(e, -EROFS, "the store was opened for reading");
 	pthread_mutex_lock(&s->lock);
-	err = store_begin(s, e);
+	// Work in the background uses a lighter mode: what is acknowledged never depends on that it was left.
+	err = db_exec(s->db, "PRAGMA synchronous = FULL", "write to", e);
+	if (!err)
+		err = store_begin(s, e);
 	if (!err) {
 		err = put_all(s, batches, n, results, e);
 		if (err)

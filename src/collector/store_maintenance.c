@@ -13,20 +13,23 @@ static int lightly(struct store *s, const char *mode, struct error *e)
 	return db_exec(s->db, mode, "write to", e);
 }
 
+// One that fails does not keep the others from running: where there is no room for roll-ups, retention makes some.
 static int steps(struct store *s, uint64_t now, struct error *e)
 {
-	int r = rollup_step(s, now, e), more = r;
+	static int (*const all[])(struct store *s, uint64_t now, struct error *e) = { rollup_step, retention_step, collect_step,
+										      vacuum_step };
+	int more = 0, err = 0;
+	struct error other;
 
-	if (r >= 0)
-		r = retention_step(s, now, e);
-	more |= r;
-	if (r >= 0)
-		r = collect_step(s, now, e);
-	more |= r;
-	if (r >= 0)
-		r = vacuum_step(s, e);
-	more |= r;
-	return r < 0 ? r : more;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		int r = all[i](s, now, err ? &other : e);
+
+		if (r > 0)
+			more = 1;
+		else if (!err)
+			err = r;
+	}
+	return err ? err : more;
 }
 
 int store_maintain(struct store *s, uint64_t now, struct error *e)

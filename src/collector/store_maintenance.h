@@ -12,7 +12,7 @@
 int rollup_step(struct store *s, uint64_t now, struct error *e);
 int retention_step(struct store *s, uint64_t now, struct error *e);
 int collect_step(struct store *s, uint64_t now, struct error *e);
-int vacuum_step(struct store *s, struct error *e);
+int vacuum_step(struct store *s, uint64_t now, struct error *e);
 
 struct rollup;
 int rollup_new(struct store *s, struct rollup **ret, struct error *e);

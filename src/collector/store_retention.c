@@ -355,7 +355,7 @@ int collect_step(struct store *s, uint64_t now, struct error *e)
 }
 
 // Gives pages back when an eighth of the file is free, until a sixteenth is.
-int vacuum_step(struct store *s, struct error *e)
+int vacuum_step(struct store *s, uint64_t now, struct error *e)
 {
 	struct retention *r = s->maintenance->retention;
 	int64_t pages, unused;
@@ -366,6 +366,7 @@ int vacuum_step(struct store *s, struct error *e)
 		err = pragma(s, "PRAGMA freelist_count", &unused, e);
 	if (err)
 		return err;
+	(void)now;
 	r->vacuuming = unused > 2 * VACUUM_PAGES && unused > pages / (r->vacuuming ? 16 : 8);
 	if (!r->vacuuming)
 		return 0;

@@ -310,16 +310,39 @@ static int make(struct store *s, unsigned level, int64_t node, uint64_t slot, st
 		if (!err)
 			err = write_span(s, r, level, node, slot, e);
 	}
+	return err;
+}
+
+static int done(struct store *s, unsigned level, int64_t node, uint64_t slot, struct error *e)
+{
+	sqlite3_stmt *st = s->maintenance->rollup->st[DONE];
+
+	sqlite3_bind_int64(st, 1, level);
+	sqlite3_bind_int64(st, 2, node);
+	sqlite3_bind_int64(st, 3, (int64_t)slot);
+	return db_run(st, "write to", e);
+}
+
+// What cannot be rolled up, since a window is damaged or the sums are too large, is left to the windows and said: it must
+// not hold up all that comes after it.
+static int make_or_leave(struct store *s, unsigned level, int64_t node, uint64_t slot, int *ret_left, struct error *e)
+{
+	int err = db_exec(s->db, "SAVEPOINT rollup", "write to", e);
+
 	if (err)
 		return err;
-	sqlite3_bind_int64(r->st[DONE], 1, level);
-	sqlite3_bind_int64(r->st[DONE], 2, node);
-	sqlite3_bind_int64(r->st[DONE], 3, (int64_t)slot);
-	return db_run(r->st[DONE], "write to", e);
+	err = make(s, level, node, slot, e);
+	if (err == -EBADMSG || err == -EFBIG) {
+		*ret_left = err;
+		err = db_exec(s->db, "ROLLBACK TO rollup", "write to", e);
+	}
+	if (!err)
+		err = done(s, level, node, slot, e);
+	return err ? err : db_exec(s->db, "RELEASE rollup", "write to", e);
 }
 
 // 1 when there was one.
-static int next(struct store *s, uint64_t now, struct error *e)
+static int next(struct store *s, uint64_t now, int *ret_left, struct error *e)
 {
 	sqlite3_stmt *st = s->maintenance->rollup->st[NEXT_DUE];
 	unsigned level = 0;
@@ -339,24 +362,24 @@ static int next(struct store *s, uint64_t now, struct error *e)
 		return r;
 	if (level < LEVEL_MINUTE || level >= LEVELS)
 		return error_set(e, -EBADMSG, "the store is damaged: there is no roll-up of level %u", level);
-	r = make(s, level, node, slot, e);
+	r = make_or_leave(s, level, node, slot, ret_left, e);
 	return r ? r : 1;
 }
 
 int rollup_step(struct store *s, uint64_t now, struct error *e)
 {
 	uint64_t until = clock_monotonic() + STEP_NS;
-	int r = store_begin(s, e), err;
+	int r = store_begin(s, e), left = 0, err;
 
 	if (r)
 		return r;
 	do
-		r = next(s, now, e);
-	while (r > 0 && clock_monotonic() < until);
+		r = next(s, now, &left, e);
+	while (r > 0 && !left && clock_monotonic() < until);
 	if (r < 0) {
 		store_rollback(s);
 		return r;
 	}
 	err = store_commit(s, e);
-	return err ? err : r;
+	return err ? err : left ? left : r;
 }

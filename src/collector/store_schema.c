@@ -156,6 +156,21 @@ static int lock_directory(struct store *s, struct error *e)
 	return 0;
 }
 
+// A store that was just created is there after a power failure too.
+static int sync_directory(const char *path, struct error *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), above, err = 0;
+
+	above = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) || (above >= 0 && fsync(above)))
+		err = error_set(e, -errno, "cannot make the store's directory %s durable: %s", path, strerror(errno));
+	if (above >= 0)
+		close(above);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 static int connect(const char *path, bool read_only, sqlite3 **ret, struct error *e)
 {
 	int flags = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
@@ -201,7 +216,9 @@ static int open_files(struct store *s, struct error *e)
 		err = lock_directory(s, e);
 	if (!err)
 		err = connect(s->path, s->options.read_only, &s->db, e);
-	return err ? err : schema_open(s->db, s->options.read_only, &s->secret, e);
+	if (!err)
+		err = schema_open(s->db, s->options.read_only, &s->secret, e);
+	return err || s->options.read_only ? err : sync_directory(s->directory, e);
 }
 
 static int open_writer(struct store *s, struct error *e)
