@@ -72,6 +72,24 @@ static unsigned tracepoint_arguments(const struct btf *btf, const char *name)
 	return t && btf_is_func_proto(t) && btf_vlen(t) ? btf_vlen(t) - 1 : 0;
 }
 
+// Workers are found with these types; the tracepoint's arguments were reordered twice.
+static uint8_t async_request(const struct btf *btf)
+{
+	if (!has_member(btf, "io_worker", "cur_work") || !has_member(btf, "io_kiocb", "work") ||
+	    (!has_member(btf, "task_struct", "worker_private") && !has_member(btf, "task_struct", "pf_io_worker")))
+		return 0;
+	switch (tracepoint_arguments(btf, "io_uring_queue_async_work")) {
+	case 2: // request, rw
+		return 1;
+	case 5: // ring, rw, request, work, flags: up to 5.16
+		return 3;
+	case 6:
+	case 7: // ring, request, data, (opcode,) flags, work, rw: up to 5.19
+		return 2;
+	}
+	return 0;
+}
+
 int kernel_facts_subsys(const char *controller, int32_t *ret)
 {
 	struct btf *btf = load(NULL);
@@ -103,6 +121,7 @@ int kernel_facts_read(struct kernel_facts *ret, struct error *e)
 	f.queue_first = tracepoint_arguments(btf, "block_bio_queue") == 2;
 	f.hold_cpu = btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
 		     btf__find_by_name_kind(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
+	f.async_request = async_request(btf);
 	enumerator(btf, "memory_cgrp_id", &f.memory_subsys);
 	enumerator(btf, "pids_cgrp_id", &f.pids_subsys);
 	enumerator(btf, "io_cgrp_id", &f.blkio_subsys);

@@ -84,6 +84,7 @@ int kernel_maps_totals(struct recorder *r)
 		for (unsigned why = 0; why < UNWIND_BREAKS; why++)
 			sum.broken[why] += cpus[i].broken[why];
 		sum.tables_pending += cpus[i].tables_pending;
+		sum.submitters_unknown += cpus[i].submitters_unknown;
 	}
 	free(cpus);
 	r->kernel = sum;

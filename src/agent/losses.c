@@ -36,6 +36,7 @@ static const struct {
 	[LOSS_BROKEN_NOT_GROWING] = { "broken_not_growing", "stacks cut at a frame that is not above the one it called" },
 	[LOSS_BROKEN_LOST_REGISTER] = { "broken_lost_register", "stacks cut where the frame pointer they need was lost" },
 	[LOSS_TABLES_PENDING] = { "tables_pending", "stacks of new processes, walked by frame pointer until their unwind tables were ready" },
+	[LOSS_SUBMITTER_UNKNOWN] = { "submitter_unknown", "samples of io_uring workers without the stack of their submitter; a higher --rate helps" },
 };
 
 const char *loss_name(enum loss_cause cause)
@@ -62,6 +63,7 @@ void recorder_sum_losses(struct recorder *r)
 	for (unsigned why = 1; why < UNWIND_BREAKS; why++)
 		r->losses[LOSS_BROKEN + why - 1] = r->kernel.broken[why];
 	r->losses[LOSS_TABLES_PENDING] = r->kernel.tables_pending;
+	r->losses[LOSS_SUBMITTER_UNKNOWN] = r->kernel.submitters_unknown;
 	r->losses[LOSS_UNSEEN] += r->unseen;
 	r->losses[LOSS_RECURSION] = probes_recursion_misses(r->probes);
 	r->losses[LOSS_STACK_MISSING] = resolver_stacks_missing(r->resolver);

@@ -227,6 +227,10 @@ static int configure(struct probes *p, const struct form *form, const struct pro
 	memcpy(value, &config, sizeof(config));
 	if (cpus * 256 > 65536)
 		bpf_map__set_max_entries(probes_map(p, "in_flight"), (uint32_t)cpus * 256);
+	if (!config.async_request)
+		bpf_map__set_max_entries(probes_map(p, "submitters"), 1);
+	else if (cpus * 256 > 16384)
+		bpf_map__set_max_entries(probes_map(p, "submitters"), (uint32_t)cpus * 256);
 	err = want_hooks(p, form, o);
 	if (err)
 		return err;
@@ -235,6 +239,8 @@ static int configure(struct probes *p, const struct form *form, const struct pro
 			return -ENOENT;
 	for (unsigned i = 0; i < sizeof(test_run) / sizeof(*test_run); i++)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, test_run[i]), true);
+	if (config.async_request && !want_program(p, "on_work_queued"))
+		return -ENOENT;
 	if (o->cpu_hz)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, "on_cpu_clock"), true);
 	return 0;

@@ -51,6 +51,7 @@ static int configure(struct recorder *r, struct probes_options *o, struct error 
 	c->bio_list_valid = facts.bio_list_valid;
 	c->cgroup_subsys = -1;
 	c->hold_cpu = facts.hold_cpu;
+	c->async_request = facts.async_request;
 	c->kernel_stacks = r->options.kernel_stacks;
 	c->unwind = !r->options.frame_pointers;
 	c->follow = r->options.follow;

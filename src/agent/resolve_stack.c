@@ -173,11 +173,13 @@ static uint32_t finish(const struct resolving *x, const struct list *l)
 }
 
 uint32_t resolve_stack(const struct resolving *x, const struct in_flight *e, struct proc *proc,
-		       const struct stack_frames *raw)
+		       const struct stack_frames *raw, const struct stack_frames *submitter)
 {
 	struct list l = { .n = 0 };
 	const char *reason;
 
+	if (e->kind & TASK_IO_WORKER && submitter->n_user)
+		push_user(x, &l, e, proc, submitter);
 	push_worker(x, &l, e);
 	if (e->kind & TASK_KTHREAD) {
 		reason = kernel_reason(x, raw);
@@ -197,8 +199,8 @@ uint32_t resolve_stack_lost(const struct resolving *x, const struct in_flight *e
 {
 	struct list l = { .n = 0 };
 
-	push_worker(x, &l, e);
-	if (!(e->kind & TASK_IO_WORKER))
+	if (!(e->kind & TASK_IO_WORKER) || e->submitter)
 		push_named(x, &l, "[stack lost]");
+	push_worker(x, &l, e);
 	return finish(x, &l);
 }

@@ -15,9 +15,10 @@ struct resolving {
 
 // What beside the raw stack and the address space decides on the frames.
 uint32_t resolve_stack_kind(const struct in_flight *e);
-// Number of the stack in x->frames; 0 without memory. proc may be NULL.
+// Number of the stack in x->frames; 0 without memory. proc may be NULL. submitter: the stack that handed an io_uring worker
+// its request, without frames when it is not known.
 uint32_t resolve_stack(const struct resolving *x, const struct in_flight *e, struct proc *proc,
-		       const struct stack_frames *raw);
+		       const struct stack_frames *raw, const struct stack_frames *submitter);
 // The same where the raw stack is missing.
 uint32_t resolve_stack_lost(const struct resolving *x, const struct in_flight *e);
 

@@ -20,7 +20,7 @@
 // A raw stack in an address space.
 struct resolved {
 	struct resolved_key {
-		uint64_t space, hash;
+		uint64_t space, hash, submitter;
 		uint64_t generation; // of the process's generated code
 		uint32_t kind, pad;
 	} key;
@@ -83,6 +83,7 @@ static void key_of(struct resolver *r, struct resolved_key *key, const struct in
 	memset(key, 0, sizeof(*key));
 	key->space = proc_space(proc);
 	key->hash = e->stack;
+	key->submitter = e->submitter;
 	key->kind = resolve_stack_kind(e);
 	if (proc)
 		key->generation = procs_generation(r->options.procs, proc);
@@ -179,7 +180,7 @@ static int resolve_lost(struct resolver *r, const struct in_flight *e, struct ro
 {
 	struct resolving x = resolving(r);
 
-	r->missing += !(e->kind & TASK_IO_WORKER);
+	r->missing += !(e->kind & TASK_IO_WORKER) || e->submitter;
 	ret->stack = resolve_stack_lost(&x, e);
 	return frames_no_memory(r->frames) ? -ENOMEM : 0;
 }
@@ -188,7 +189,7 @@ int resolver_who(struct resolver *r, const struct in_flight *e, struct row_who *
 {
 	struct resolving x = resolving(r);
 	struct proc *proc = proc_of(r, e);
-	struct stack_frames raw;
+	struct stack_frames raw, submitter = { .n_user = 0 };
 	struct resolved_key key;
 
 	if (resolver_known(r, e, ret))
@@ -198,10 +199,11 @@ int resolver_who(struct resolver *r, const struct in_flight *e, struct row_who *
 		r->refused++;
 		return 0;
 	}
-	if (!stacks_find(r->options.stacks, e->stack, &raw))
+	if (!stacks_find(r->options.stacks, e->stack, &raw) ||
+	    (e->submitter && !stacks_find(r->options.stacks, e->submitter, &submitter)))
 		return resolve_lost(r, e, ret);
 	key_of(r, &key, e, proc);
-	ret->stack = resolve_stack(&x, e, proc, &raw);
+	ret->stack = resolve_stack(&x, e, proc, &raw, &submitter);
 	if (!ret->stack)
 		return -ENOMEM;
 	return add(r, &key, ret->stack);
@@ -212,6 +214,7 @@ void resolver_touch(struct resolver *r, const struct in_flight *e)
 	struct stack_frames raw;
 
 	stacks_find(r->options.stacks, e->stack, &raw);
+	stacks_find(r->options.stacks, e->submitter, &raw);
 }
 
 void resolver_mark(struct resolver *r, const struct row_who *who)

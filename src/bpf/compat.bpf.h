@@ -107,6 +107,19 @@ static __always_inline struct cgroup *css_cgroup(struct css_set *set, s32 subsys
 	return css ? BPF_CORE_READ(css, cgroup) : 0;
 }
 
+/* What the current task does as an io_uring worker. */
+static __always_inline struct io_wq_work *current_work(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct io_worker *worker;
+
+	if (bpf_core_field_exists(task->worker_private))
+		worker = BPF_CORE_READ(task, worker_private);
+	else
+		worker = BPF_CORE_READ((struct task_struct___io_worker *)task, pf_io_worker);
+	return worker ? BPF_CORE_READ(worker, cur_work) : 0;
+}
+
 #define KERNEL_STACK_BYTES 16384 /* x86-64 without KASAN, and arm64 with 4 KiB pages */
 
 /* User registers of the current task: bpf_task_pt_regs since 5.15 (it knows what a kernel with FRED keeps above them); before,

@@ -167,6 +167,7 @@ static __always_inline u8 op_of(u32 opf, u32 size)
 }
 
 #include "bpf/wanted.bpf.h"
+#include "bpf/submitter.bpf.h"
 #include "bpf/ended.bpf.h"
 
 /* ---- submission ---- */
@@ -211,10 +212,12 @@ static __always_inline void bio_sample(void *ctx, struct bio *bio, struct task_s
 		e.kind = TASK_KTHREAD;
 	else if (flags & (PF_IO_WORKER | PF_USER_WORKER))
 		e.kind = TASK_IO_WORKER;
+	if (config.async_request && e.kind == TASK_IO_WORKER && (flags & PF_IO_WORKER))
+		e.submitter = submitter_stack(e.tgid, cpu);
 	bpf_get_current_comm(e.comm, sizeof(e.comm));
 	cg = flags & PF_KTHREAD ? bio_cgroup(bio) : task_cgroup(task, config.cgroup_subsys);
 	e.cgroup = cgroup_id(cg);
-	e.stack = stack_take(ctx, cpu, 0, e.kind, config.kernel_stacks || e.kind == TASK_KTHREAD);
+	e.stack = stack_take(ctx, cpu, STACK_OF_BIO, e.kind, config.kernel_stacks || e.kind == TASK_KTHREAD);
 	cpu->samples++;
 	/* Counted before it is inserted: a completion on another CPU must not miss it. */
 	__sync_fetch_and_add(&filter_of(address)->in, 1);

@@ -18,13 +18,7 @@ int on_cpu_clock(void *ctx)
 	if (!state.active || !cpu || !tgid || tgid == config.self)
 		return 0;
 	bpf_get_current_comm(comm.comm, sizeof(comm.comm));
-	if (config.by_pid && !bpf_map_lookup_elem(&filter_pids, &tgid))
-		return 0;
-	if (!comm_wanted(&comm))
-		return 0;
-	if (config.by_cgroup && !task_in_cgroups(current_task(), 0, 0))
-		return 0;
-	if ((config.excludes & EXCLUDE_CGROUP) && task_in_cgroups(current_task(), 0, 1))
+	if (!comm_wanted(&comm) || !process_wanted(tgid))
 		return 0;
 	e.tgid = tgid;
 	e.tid = (u32)id;
@@ -35,7 +29,7 @@ int on_cpu_clock(void *ctx)
 	else if (flags & (PF_IO_WORKER | PF_USER_WORKER))
 		e.kind = TASK_IO_WORKER;
 	__builtin_memcpy(e.comm, comm.comm, sizeof(e.comm));
-	e.stack = stack_take(ctx, cpu, 1, e.kind, config.kernel_stacks || e.kind == TASK_KTHREAD);
+	e.stack = stack_take(ctx, cpu, STACK_OF_CLOCK, e.kind, config.kernel_stacks || e.kind == TASK_KTHREAD);
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 	if (!rec) {
 		lose(cpu, LOSS_RING_FULL);

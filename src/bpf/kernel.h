@@ -79,9 +79,26 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct bio_list *bio_list;
 	struct mm_struct *mm;
+	void *worker_private;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	char comm[16];
+};
+
+/* Up to 5.16. */
+struct task_struct___io_worker {
+	void *pf_io_worker;
+};
+
+struct io_wq_work {
+};
+
+struct io_worker {
+	struct io_wq_work *cur_work;
+};
+
+struct io_kiocb {
+	struct io_wq_work work;
 };
 
 struct gendisk {

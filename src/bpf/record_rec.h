@@ -60,7 +60,8 @@ enum loss_cause {
 	LOSS_TABLES_PENDING = 26,    /* stacks walked by frame pointer because their process's tables were not there yet */
 	LOSS_PIDS_FOLDED = 27,	     /* samples of ended processes whose process id was folded away */
 	LOSS_PERF_MAP_LINES = 28,    /* lines of perf maps: malformed, or without room */
-	LOSS_CAUSES = 29,
+	LOSS_SUBMITTER_UNKNOWN = 29, /* samples of io_uring workers whose request was not seen when it was handed over */
+	LOSS_CAUSES = 30,
 };
 
 #define RECORD_SLOTS 256	   /* devices with counters of their own; the last one takes what finds no slot */
@@ -95,7 +96,8 @@ struct record_config {
 	u8 excludes;	     /* enum exclude_flag: what is kept out whatever the filters say */
 	u8 unwind; /* user stacks are walked by tables; 0 = by frame pointer only */
 	u8 hold_cpu; /* the kernel has bpf_preempt_disable */
-	u8 pad2[2];
+	u8 async_request; /* the argument of io_uring_queue_async_work that is the request, from 1; 0 = workers remain unknown */
+	u8 pad2;
 	u32 max_frames; /* of one stack by frame pointer: kernel.perf_event_max_stack, at most RECORD_FRAMES; a stack of so many was cut */
 	u32 n_cgroups;
 	struct {
@@ -197,6 +199,8 @@ struct cpu_state {
 	u64 losses[LOSS_KERNEL];
 	u64 broken[8]; /* by enum unwind_break */
 	u64 tables_pending;
+	u64 submitters_tick, submitters_taken; /* stacks of submitters in this tick */
+	u64 submitters_unknown;
 };
 
 enum task_kind {
@@ -210,6 +214,7 @@ struct in_flight {
 	u64 last;	      /* when its last part so far ended, 0 = none has */
 	u64 end_io, private_; /* what identifies the bio at its address */
 	u64 stack;	      /* hash of its stack record, 0 = none */
+	u64 submitter;	      /* of an io_uring worker: hash of the stack that handed the request to it, 0 = none */
 	u64 cgroup;
 	u32 tgid, tid;
 	u32 size;
@@ -275,8 +280,8 @@ enum stack_flag {
 	STACK_PENDING = 16, /* walked by frame pointer because its process's tables were not there yet */
 };
 
-_Static_assert(sizeof(struct in_flight) == 96, "layout");
-_Static_assert(sizeof(struct bio_rec) == 112, "layout");
+_Static_assert(sizeof(struct in_flight) == 104, "layout");
+_Static_assert(sizeof(struct bio_rec) == 120, "layout");
 _Static_assert(sizeof(struct process_rec) == 16, "layout");
 _Static_assert(__builtin_offsetof(struct stack_rec, frames) == 24, "layout");
 _Static_assert(sizeof(struct stratum) == 32, "layout");

@@ -8,7 +8,14 @@
 
 #define TOP_WORDS 24 /* of the user stack, searched for the caller that a frame-pointer walk skips */
 
-/* Submissions and CPU samples have scratch of their own: a sample's interrupt may hit a submission. */
+/* Each has scratch of its own: a sample's interrupt may hit a submission. */
+enum stack_context {
+	STACK_OF_BIO = 0,
+	STACK_OF_CLOCK = 1,
+	STACK_OF_SUBMITTER = 2,
+	STACK_CONTEXTS = 3,
+};
+
 struct stack_scratch {
 	struct stack_rec rec;
 	u64 walk[RECORD_FRAMES];
@@ -19,7 +26,7 @@ struct stack_scratch {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, STACK_CONTEXTS);
 	__type(key, u32);
 	__type(value, struct stack_scratch);
 } scratch SEC(".maps");

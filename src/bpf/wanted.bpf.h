@@ -129,6 +129,16 @@ static __always_inline bool comm_wanted(struct comm_key *comm)
 	return rule ? *rule != COMM_EXCLUDED : !config.by_comm;
 }
 
+/* The current process, whatever its thread is called. */
+static __always_inline bool process_wanted(u32 tgid)
+{
+	if (config.by_pid && !bpf_map_lookup_elem(&filter_pids, &tgid))
+		return false;
+	if (config.by_cgroup && !task_in_cgroups(current_task(), 0, 0))
+		return false;
+	return !(config.excludes & EXCLUDE_CGROUP) || !task_in_cgroups(current_task(), 0, 1);
+}
+
 static __always_inline bool wanted(struct task_struct *task, struct bio *bio, u32 tgid, u8 op, u32 slot)
 {
 	struct comm_key comm = {};

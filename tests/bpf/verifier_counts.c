@@ -47,6 +47,7 @@ static void configure(struct bpf_object *o, const struct kernel_facts *facts, bo
 	c->cgroup_subsys = 1;
 	c->bio_list_valid = facts->bio_list_valid;
 	c->hold_cpu = hold_cpu;
+	c->async_request = facts->async_request;
 	c->excludes = 0xff;
 	c->kernel_stacks = c->by_pid = c->by_comm = c->by_cgroup = c->by_device = c->follow = c->unwind = 1;
 	c->max_frames = RECORD_FRAMES;

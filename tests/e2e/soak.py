@@ -32,7 +32,7 @@ QUARANTINE = 64 * MIB
 
 # Losses that this load makes by its nature: what is over before it is looked at, cut frames, processes beyond the budget.
 EXPECTED = {"stack_truncated", "stack_unreadable", "processes_evicted", "files_missing", "rows_full", "process_events", "pids_folded",
-            "unseen", "mismatch", "evicted", "recursion", "request_too_long", "tables_pending", "perf_map_lines",
+            "unseen", "mismatch", "evicted", "recursion", "request_too_long", "tables_pending", "submitter_unknown", "perf_map_lines",
             "broken_no_mapping", "broken_no_table", "broken_no_rule", "broken_unreadable", "broken_bad_return",
             "broken_not_growing", "broken_lost_register"}
 # Those that are of samples: together at most this part of all.
