@@ -411,6 +411,18 @@ static int try_held(const struct form *form, const struct probes_options *o, str
 	return err;
 }
 
+// A kernel that refuses what follows io_uring's requests loses that, not the backend.
+static int try_following(const struct form *form, const struct probes_options *o, struct probes **ret, struct error *e)
+{
+	int err = try_held(form, o, ret, e);
+	struct probes_options unfollowed = *o;
+
+	unfollowed.config.async_request = 0;
+	if (err && err != -EPERM && err != -ENOMEM && o->config.async_request)
+		err = try_held(form, &unfollowed, ret, e);
+	return err;
+}
+
 // For tests: the last form of each backend is used, as if the kernel refused the better ones.
 #define LAST_FORMS "BLKPROF_LAST_FORMS"
 
@@ -428,7 +440,7 @@ int probes_new(enum backend backend, const struct probes_options *o, struct prob
 
 		if (form->backend != backend || (last_only && i + 1 < n && forms[i + 1].backend == backend))
 			continue;
-		err = try_held(form, o, ret, e);
+		err = try_following(form, o, ret, e);
 		if (!err && form->instead_of)
 			snprintf((*ret)->note, sizeof((*ret)->note), "%s without %s (%s)", backend_name(backend), form->instead_of, why);
 		if (!err || err == -ENOMEM || geteuid())
