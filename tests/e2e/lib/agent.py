@@ -44,11 +44,12 @@ def spool(folder):
 
 
 class Agent:
-    def __init__(self, folder, window="1s", agent=(), more="", spool_folder=None, max_size="64MiB", prefix=(), notify=False):
+    def __init__(self, folder, window="1s", agent=(), more="", spool_folder=None, max_size="64MiB", prefix=(), notify=False,
+                 node="test-node"):
         self.folder, self.spool = folder, spool_folder or os.path.join(folder, "spool")
         self.config, self.log_path = os.path.join(folder, "agent.conf"), os.path.join(folder, "agent.log")
         self.window, self.max_size, self.prefix = window, max_size, list(prefix)
-        self.env, self.socket = dict(os.environ), None
+        self.env, self.socket, self.node = dict(os.environ), None, node
         if notify:
             path = os.path.join(folder, "notify")
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -60,22 +61,24 @@ class Agent:
 
     def configure(self, agent=(), more=""):
         with open(self.config, "w") as f:
-            f.write("[agent]\nnode = test-node\nwindow = %s\nlisten =\n%s\n[spool]\ndirectory = %s\nmax_size = %s\n%s" % (
-                self.window, "\n".join(agent), self.spool, self.max_size, more))
+            f.write("[agent]\n%swindow = %s\nlisten =\n%s\n[spool]\ndirectory = %s\nmax_size = %s\n%s" % (
+                "node = %s\n" % self.node if self.node else "", self.window, "\n".join(agent), self.spool, self.max_size, more))
 
     def start(self):
         log = open(self.log_path, "ab")
+        mark = os.path.getsize(self.log_path)
         self.process = subprocess.Popen(self.prefix + [blkprof.path(), "agent", "-c", self.config], stdin=subprocess.DEVNULL,
                                         stderr=log, env=self.env)
         log.close()
-        wait_for(lambda: "backend " in self.log().rsplit("stopped", 1)[-1] or self.process.poll() is not None, "the agent", 60)
+        wait_for(lambda: "backend " in self.log(mark) or self.process.poll() is not None, "the agent", 60)
         if self.process.poll() is not None:
-            raise RuntimeError("the agent ended: " + self.log())
+            raise RuntimeError("the agent ended: " + self.log(mark))
         return self
 
-    def log(self):
-        with open(self.log_path) as f:
-            return f.read()
+    def log(self, start=0):
+        with open(self.log_path, "rb") as f:
+            f.seek(start)
+            return f.read().decode(errors="replace")
 
     def signal(self, number):
         self.process.send_signal(number)

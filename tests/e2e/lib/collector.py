@@ -32,10 +32,10 @@ def keygen(path):
 class Collector:
     """A collector in `folder`; with curve it has a key, and the file `allowed` says who may send."""
 
-    def __init__(self, folder, curve=False, wrapper=(), store=None, env=None, files=None):
+    def __init__(self, folder, curve=False, wrapper=(), store=None, env=None, files=None, address=None):
         self.folder, self.wrapper, self.env, self.files = folder, list(wrapper), env, files
         self.port = free_port()
-        self.address = "tcp://127.0.0.1:%d" % self.port
+        self.address = address or "tcp://127.0.0.1:%d" % self.port
         self.store = store or os.path.join(folder, "store")
         self.allowed, self.log_path = os.path.join(folder, "allowed"), os.path.join(folder, "collector.log")
         self.config = os.path.join(folder, "collector.conf")

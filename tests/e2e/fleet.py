@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# test: program=plain timeout=420
+# SPDX-License-Identifier: Apache-2.0
+"""Three nodes and two collectors with everything that goes wrong between them; nothing is lost unheard and nothing counts twice.
+FLEET_SECONDS (75) is the time with faults, FLEET_SEED repeats their order."""
+import collections
+import contextlib
+import os
+import random
+import re
+import signal
+import time
+
+from lib import devices, testing
+from lib.agent import Agent, spool
+from lib.collector import Collector, keygen
+from lib.fleet import Key, Spooled, Stored, add_up, query
+from lib.load import Load, ioload_args
+from lib.network import Network
+from lib.pprof import OPS
+from lib.testing import check, check_equal, scratch, wait_for
+
+SECONDS = int(os.environ.get("FLEET_SECONDS", "75"))
+SEED = int(os.environ.get("FLEET_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+NODES, COLLECTORS = ("one", "two", "three"), ("left", "right")
+
+
+class Fleet:
+    """The processes, their disks and their links; every fault has an end."""
+
+    def __init__(self, stack, folder):
+        self.stack, self.folder = stack, folder
+        self.network = stack.enter_context(Network(*NODES, *COLLECTORS))
+        self.agents, self.collectors, self.disks, self.spooled, self.loads = {}, {}, {}, {}, {}
+        for name in COLLECTORS:
+            self._collector(name)
+        keys = {name: keygen(self._path(name, name + ".key")) for name in NODES}
+        for c in self.collectors.values():
+            with open(c.allowed, "w") as f:
+                f.writelines("%s %s\n" % (key, node) for node, key in keys.items())
+        for number, name in enumerate(NODES):
+            self._agent(number, name)
+
+    def _path(self, name, *rest):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        return os.path.join(folder, *rest)
+
+    def _collector(self, name):
+        self.disks[name] = self.stack.enter_context(devices.small_fs(self._path(name), 48))[0]
+        c = Collector(self._path(name), curve=True, wrapper=self.network.wrapper(name), store=self.disks[name] + "/store",
+                      address="tcp://%s:6062" % self.network.address(name))
+        c.pid = lambda: c.process.pid  # the wrapper becomes the collector
+        self.collectors[name] = c
+        self.stack.callback(c.__exit__, None, None, None)
+
+    def _agent(self, number, name):
+        self.disks[name] = self.stack.enter_context(devices.small_fs(self._path(name), 8))[0]
+        order = COLLECTORS if number % 2 else COLLECTORS[::-1]
+        more = "[filter]\ncomm = fleet-%s\n[ship]\nkey = %s\n" % (name, self._path(name, name + ".key"))
+        more += "".join("endpoint = %s %s\n" % (self.collectors[c].address, self.collectors[c].public) for c in order)
+        a = Agent(self._path(name), more=more, spool_folder=self.disks[name] + "/spool", prefix=self.network.wrapper(name), node=None)
+        self.spooled[name] = Spooled(self._path(name, "kept"))
+        a.env.update(self.spooled[name].environment())
+        self.agents[name] = a
+
+    def start(self, disk):
+        for c in self.collectors.values():
+            c.start()
+        for a in self.agents.values():
+            self.stack.enter_context(a)
+        for number, name in enumerate(NODES):
+            args = ioload_args(disk, "write_wal:aio-write:count=%d,rate=%d,depth=4" % ((SECONDS + 600) * 40, 31 + number),
+                               "read_index:pread:count=%d,rate=%d" % ((SECONDS + 600) * 40, 23 + number),
+                               extra=("--parallel", "--comm", "fleet-" + name))
+            self.loads[name] = self.stack.enter_context(Load(args))
+            self.loads[name].start()
+
+    # ---- faults: each returns what ends it, or None when it ended by itself
+
+    def kill(self, name):
+        process = self.agents.get(name) or self.collectors[name]
+        process.kill()
+        return lambda: self._restart(name, process)
+
+    def _restart(self, name, process):
+        try:
+            process.start()
+        except RuntimeError as e:
+            if "No space" not in str(e) and "full" not in str(e):
+                raise
+            self.empty(name)  # it cannot begin on a full disk
+            process.start()
+
+    def hold(self, name):
+        process = self.agents.get(name) or self.collectors[name]
+        process.signal(signal.SIGSTOP)
+        return lambda: process.signal(signal.SIGCONT)
+
+    def cut(self, name):
+        self.network.cut(name)
+        return lambda: self.network.restore(name)
+
+    def slow(self, name):
+        self.network.slow(name)
+        return lambda: self.network.restore(name)
+
+    def fill(self, name):
+        with open(os.path.join(self.disks[name], "filler"), "wb", buffering=0) as f:
+            with contextlib.suppress(OSError):
+                while True:
+                    f.write(bytes(4096))
+        return lambda: self.empty(name)
+
+    def strand(self, name):
+        """No collector and then no room: the oldest have to go."""
+        self.network.cut(name)
+        with contextlib.suppress(TimeoutError):
+            wait_for(lambda: sum(n.endswith(".batch") for n in os.listdir(self.agents[name].spool)) > 3, "some batches", 8)
+        self.fill(name)
+        return lambda: (self.empty(name), self.network.restore(name))
+
+    def empty(self, name):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.disks[name], "filler"))
+
+
+class Chaos:
+    """Faults one after the other and several at once, at most one of them for a host."""
+
+    WHAT = [(f, n) for f in ("kill", "cut", "slow", "fill") for n in NODES + COLLECTORS] + [("hold", n) for n in COLLECTORS] + \
+        [("strand", n) for n in NODES]
+
+    def __init__(self, fleet, random_):
+        self.fleet, self.random, self.running, self.count = fleet, random_, {}, collections.Counter()
+        self.todo = []
+
+    def next(self):
+        if not self.todo:
+            self.todo = list(self.WHAT)
+            self.random.shuffle(self.todo)
+        return self.todo.pop()
+
+    def step(self):
+        for name in [n for n, (end, _) in self.running.items() if end <= time.monotonic()]:
+            self.running.pop(name)[1]()
+        fault, name = self.next()
+        if name in self.running:
+            self.todo.insert(0, (fault, name))
+            return
+        self.count["%s of %s" % (fault, "agents" if name in NODES else "collectors")] += 1
+        shortest, longest = {"fill": (0.3, 9), "cut": (0.3, 9), "strand": (4, 8)}.get(fault, (0.3, 5))
+        undo = getattr(self.fleet, fault)(name)
+        self.running[name] = (time.monotonic() + self.random.uniform(shortest, longest), undo)
+
+    def run(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.step()
+            time.sleep(self.random.uniform(0.2, 1.5))
+        for _, undo in self.running.values():
+            undo()
+        self.running = {}
+
+
+def drain(fleet):
+    """All is well again: what is in the spools goes. Restarted agents do not wait for their pause to end."""
+    for a in fleet.agents.values():
+        a.stop()
+        a.start()
+    for name, a in fleet.agents.items():
+        start = time.time_ns()
+        wait_for(lambda: all(b.end > start for b in calm_spool(a.spool)), "the spool of %s to be sent" % name, 90)
+    for load in fleet.loads.values():
+        load.__exit__()
+    for a in fleet.agents.values():
+        a.stop()
+
+
+def calm_spool(folder):
+    """The batches of a spool that changes meanwhile."""
+    while True:
+        try:
+            return spool(folder)
+        except FileNotFoundError:
+            pass
+
+
+def account(name, spooled, stores, rest):
+    """What one agent spooled is stored or known to be lost or still there; returns numbers for the report."""
+    here = set().union(*(s.windows for s in stores))
+    lost = set().union(*(s.lost for s in stores))
+    keys = set(spooled.windows)
+    missing = [k for k in keys if k not in here and k not in lost and k not in rest and (k.instance, k.sequence) not in spooled.unsure]
+    check_equal(missing, [], "windows of %s that are nowhere" % name)
+    mine = {k for k in here if k.node == name}
+    check_equal(sorted(mine - keys), [], "windows in a store that %s never spooled" % name)
+    for s in stores:
+        got, _ = query([s], name, os.path.join(spooled.folder, "..", "query.pb.gz"), *span())
+        check_equal(got, add_up(spooled.windows[k] for k in s.windows if k.node == name), "sums of %s in %s" % (name, s.folder))
+    got, _ = query(stores, name, os.path.join(spooled.folder, "..", "query.pb.gz"), *span())
+    check_equal(got, add_up(spooled.windows[k] for k in mine), "sums of %s over both stores" % name)
+    check(got[OPS] > 100, "%s did %d operations" % (name, got[OPS]))
+    gaps = [(b.instance, n) for b in spooled.gaps for n in range(b.gap_first, b.sequence + 1)]
+    told = {(k.instance, k.sequence) for k in here | lost | rest}
+    check_equal([g for g in gaps if g not in told], [], "batches of %s that were dropped and nobody knows" % name)
+    return {"windows": len(keys), "stored": len(mine), "in both": len(set.intersection(*(s.windows for s in stores)) & mine),
+            "dropped after they were spooled": len((keys - mine) & lost), "known to be lost": len([k for k in lost if k.node == name]),
+            "starts": len({k.instance for k in keys}), "left in the spool": len(rest - here), "operations": got[OPS]}
+
+
+BEGIN = int(time.time()) - 10
+
+
+def span():
+    return BEGIN, int(time.time()) + 10
+
+
+def soak():
+    print("   seed %d: repeat with FLEET_SEED=%d" % (SEED, SEED))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(scratch())
+        disk = stack.enter_context(devices.zram())
+        fleet = Fleet(stack, folder)
+        fleet.start(disk)
+        if not fleet.network.delays:
+            print("   this kernel has no netem: links are narrow (tbf) instead of late and lossy")
+        chaos = Chaos(fleet, random.Random(SEED))
+        chaos.run(SECONDS)
+        print("   faults: " + ", ".join("%d %s" % (n, what) for what, n in sorted(chaos.count.items())))
+        drain(fleet)
+        for c in fleet.collectors.values():
+            check_equal(c.stop()[0], 0, "status of a collector")
+        stores = [Stored(c.store) for c in fleet.collectors.values()]
+        for name in NODES:
+            rest = {k for b in spool(fleet.agents[name].spool) for k in keys_of(b)}
+            print("   %s: %s" % (name, account(name, fleet.spooled[name].read(), stores, rest)))
+        for log in [c.log() for c in fleet.collectors.values()] + [a.log() for a in fleet.agents.values()]:
+            check(not re.search("refused batch|is refused and lost|ThreadSanitizer|AddressSanitizer", log), log[-2000:])
+
+
+def keys_of(batch):
+    return [Key(batch.node, batch.instance, n) for n in range(batch.gap_first or batch.sequence, batch.sequence + 1)]
+
+
+testing.main(soak)
