@@ -54,7 +54,9 @@ struct store {
 	struct buf scratch;
 	struct ingest *ingest;
 	struct maintenance *maintenance;
-	int trouble; // of the last step in the background
+	// Of the last step in the background. A lock of its own: who asks does not wait for a transaction.
+	pthread_mutex_t trouble_lock;
+	int trouble;
 	struct error trouble_text;
 };
 

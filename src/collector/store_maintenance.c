@@ -63,6 +63,15 @@ static void rest(struct maintenance *m, struct store *s, long ms)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void set_trouble(struct store *s, int err, const struct error *e)
+{
+	pthread_mutex_lock(&s->trouble_lock);
+	s->trouble = err;
+	if (err)
+		s->trouble_text = *e;
+	pthread_mutex_unlock(&s->trouble_lock);
+}
+
 static void *run(void *store)
 {
 	struct store *s = store;
@@ -75,10 +84,8 @@ static void *run(void *store)
 
 		pthread_mutex_lock(&s->lock);
 		stop = m->stop;
-		s->trouble = r < 0 ? r : 0;
-		if (r < 0)
-			s->trouble_text = e;
 		pthread_mutex_unlock(&s->lock);
+		set_trouble(s, r < 0 ? r : 0, &e);
 		// Between steps there is room for ingestion, and for a disk that is full to be emptied.
 		if (!stop)
 			rest(m, s, r > 0 ? 5 : r < 0 ? 10000 : 1000);
@@ -90,11 +97,11 @@ int store_trouble(struct store *s, struct error *e)
 {
 	int err;
 
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->trouble_lock);
 	err = s->trouble;
 	if (err && e)
 		*e = s->trouble_text;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->trouble_lock);
 	return err;
 }
 

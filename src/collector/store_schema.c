@@ -243,6 +243,7 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 	s->options = *options;
 	s->lock_fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->trouble_lock, NULL);
 	err = open_files(s, e);
 	if (err && s->directory)
 		error_prefix(e, err, "%s", s->directory);
@@ -270,6 +271,7 @@ void store_close(struct store *s)
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->trouble_lock);
 	free(s->directory);
 	free(s->path);
 	free(s);
