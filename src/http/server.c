@@ -369,19 +369,20 @@ int http_server_new(const struct http_options *options, const struct http_route 
 
 void http_server_free(struct http_server *s)
 {
+	int fd = -1;
+
 	if (!s)
 		return;
 	__atomic_store_n(&s->stopping, true, __ATOMIC_RELEASE);
-	if (s->daemon) {
-		int fd = MHD_quiesce_daemon(s->daemon);
-
-		if (fd >= 0)
-			close(fd);
-	}
+	if (s->daemon)
+		fd = MHD_quiesce_daemon(s->daemon);
 	// Suspended connections must have been resumed before the daemon is stopped.
 	http_workers_free(s->workers);
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
+	// Not before: its thread takes the socket out of its epoll set, and the number could be another file's by then.
+	if (fd >= 0)
+		close(fd);
 	buf_free(&s->cert);
 	buf_free(&s->key);
 	buf_free(&s->ca);
