@@ -35,3 +35,27 @@ int raw_complete(struct bpf_raw_tracepoint_args *ctx)
 {
 	return 0;
 }
+
+SEC("?kprobe/submit_bio")
+int BPF_KPROBE(kprobe_submit, struct bio *bio)
+{
+	return 0;
+}
+
+SEC("?kprobe/bio_endio")
+int BPF_KPROBE(kprobe_complete, struct bio *bio)
+{
+	return 0;
+}
+
+SEC("?fentry/submit_bio")
+int BPF_PROG(fentry_submit, struct bio *bio)
+{
+	return 0;
+}
+
+SEC("?fentry/bio_endio")
+int BPF_PROG(fentry_complete, struct bio *bio)
+{
+	return 0;
+}

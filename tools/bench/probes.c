@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench-probes SET: attaches a set of BPF programs, prints "ready" and holds them until standard input ends. The set
+// bench-probes SET [RATE]: attaches a set of BPF programs, prints "ready" and holds them until standard input ends. The set
 // "count" prints what it has counted so far as one line of JSON for each line it is given; "stats" attaches nothing and keeps
-// the kernel's accounting of program run time switched on. Run times are read from this process's /proc/PID/fdinfo.
+// the kernel's accounting of program run time switched on. RATE is the published design's stacks a second and CPU (1000). Run
+// times are read from this process's /proc/PID/fdinfo.
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +18,24 @@
 #include "published.skel.h"
 
 #define PROGRAMS_MAX 3
+#define SECOND "submit_second"
 
 struct set {
 	const char *name;
 	const void *(*elf)(size_t *size);
 	const char *programs[PROGRAMS_MAX];
+	bool raw_queue; // the first program has a second form, tried first
 };
 
 static const struct set sets[] = {
-	{ "empty-typed", empty__elf_bytes, { "typed_submit", "typed_complete", "typed_rq_complete" } },
-	{ "empty-raw", empty__elf_bytes, { "raw_submit", "raw_complete" } },
-	{ "published", published__elf_bytes, { "submit", "complete" } },
-	{ "count", count__elf_bytes, { "count_bio" } },
+	{ .name = "empty-typed", .elf = empty__elf_bytes, .programs = { "typed_submit", "typed_complete", "typed_rq_complete" } },
+	{ .name = "empty-raw", .elf = empty__elf_bytes, .programs = { "raw_submit", "raw_complete" } },
+	{ .name = "empty-kprobe", .elf = empty__elf_bytes, .programs = { "kprobe_submit", "kprobe_complete" } },
+	{ .name = "empty-fentry", .elf = empty__elf_bytes, .programs = { "fentry_submit", "fentry_complete" } },
+	{ .name = "published", .elf = published__elf_bytes, .programs = { "submit", "complete" }, .raw_queue = true },
+	{ .name = "published-kprobe", .elf = published__elf_bytes, .programs = { "kprobe_submit", "kprobe_complete" } },
+	{ .name = "published-fentry", .elf = published__elf_bytes, .programs = { "fentry_submit", "fentry_complete" } },
+	{ .name = "count", .elf = count__elf_bytes, .programs = { "count_bio" } },
 };
 
 struct held {
@@ -41,7 +49,33 @@ static int fail(const char *what, int err)
 	return err;
 }
 
-static int hold(const struct set *set, struct held *h)
+// The published design with that many stacks a second and CPU.
+static int set_rate(struct bpf_object *o, unsigned long rate)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(o, ".rodata");
+	size_t size;
+	__u64 *interval = map ? (__u64 *)bpf_map__initial_value(map, &size) : NULL;
+
+	if (!interval || size < sizeof(*interval) || !rate)
+		return -EINVAL;
+	*interval = 1000000000 / rate;
+	return 0;
+}
+
+static struct bpf_link *attach(const struct set *set, unsigned i, struct bpf_object *o)
+{
+	struct bpf_link *link = NULL;
+	libbpf_print_fn_t print;
+
+	if (!i && set->raw_queue) {
+		print = libbpf_set_print(NULL); // newer kernels refuse it
+		link = bpf_program__attach(bpf_object__find_program_by_name(o, SECOND));
+		libbpf_set_print(print);
+	}
+	return link ? link : bpf_program__attach(bpf_object__find_program_by_name(o, set->programs[i]));
+}
+
+static int hold(const struct set *set, unsigned long rate, struct held *h)
 {
 	size_t size;
 	const void *elf = set->elf(&size);
@@ -55,11 +89,16 @@ static int hold(const struct set *set, struct held *h)
 		bpf_program__set_autoload(p, false);
 	for (unsigned i = 0; i < PROGRAMS_MAX && set->programs[i]; i++)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(h->object, set->programs[i]), true);
+	if (set->raw_queue)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(h->object, SECOND), true);
+	err = rate ? set_rate(h->object, rate) : 0;
+	if (err)
+		return fail("the rate", err);
 	err = bpf_object__load(h->object);
 	if (err)
 		return fail("load", err);
 	for (unsigned i = 0; i < PROGRAMS_MAX && set->programs[i]; i++) {
-		h->links[i] = bpf_program__attach(bpf_object__find_program_by_name(h->object, set->programs[i]));
+		h->links[i] = attach(set, i, h->object);
 		if (!h->links[i])
 			return fail("attach", -errno);
 	}
@@ -141,10 +180,10 @@ static int run_stats(void)
 	return 0;
 }
 
-static int run_set(const struct set *set)
+static int run_set(const struct set *set, unsigned long rate)
 {
 	struct held h = { 0 };
-	int err = hold(set, &h);
+	int err = hold(set, rate, &h);
 
 	if (!err)
 		err = wait_for_end(strcmp(set->name, "count") ? NULL : &h);
@@ -155,13 +194,15 @@ static int run_set(const struct set *set)
 
 int main(int argc, char **argv)
 {
-	const char *name = argc == 2 ? argv[1] : "";
+	const char *name = argc == 2 || argc == 3 ? argv[1] : "";
+	unsigned long rate = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
 
 	if (!strcmp(name, "stats"))
 		return run_stats() ? 1 : 0;
 	for (unsigned i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		if (!strcmp(name, sets[i].name))
-			return run_set(&sets[i]) ? 1 : 0;
-	fputs("usage: bench-probes empty-typed|empty-raw|published|count|stats\n", stderr);
+			return run_set(&sets[i], rate) ? 1 : 0;
+	fputs("usage: bench-probes empty-typed|empty-raw|empty-kprobe|empty-fentry|count|stats\n"
+	      "       bench-probes published|published-kprobe|published-fentry [RATE]\n", stderr);
 	return 2;
 }
