@@ -22,6 +22,8 @@
 
 #define AGAIN_NS 60000000000ull
 #define TIMEOUT_MS 5000
+#define LOOK_MS 100 // whether it is to end
+#define CONNECT_MS 500
 #define QUEUE 16
 #define ASKED 256 // processes remembered
 #define ANSWER_MAX 65536
@@ -87,9 +89,9 @@ static bool is_peer(int fd, pid_t pid)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid == pid;
 }
 
-static int connect_to(int file, pid_t pid, const struct proc_status *status, int timeout_ms)
+static int connect_to(int file, pid_t pid, const struct proc_status *status)
 {
-	struct timeval limit = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
+	struct timeval limit = { .tv_usec = CONNECT_MS * 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	bool other = !geteuid() && status->uid;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err = 0;
@@ -112,7 +114,19 @@ static int connect_to(int file, pid_t pid, const struct proc_status *status, int
 	return err;
 }
 
-static int ask(int fd, int timeout_ms)
+static bool ends(struct java_attach *j)
+{
+	bool stop;
+
+	if (!j)
+		return false;
+	pthread_mutex_lock(&j->lock);
+	stop = j->stop;
+	pthread_mutex_unlock(&j->lock);
+	return stop;
+}
+
+static int ask(int fd, int timeout_ms, struct java_attach *j)
 {
 	static const char question[] = "1\0jcmd\0Compiler.perfmap\0\0";
 	uint64_t until = clock_monotonic() + (uint64_t)timeout_ms * 1000000;
@@ -127,8 +141,10 @@ static int ask(int fd, int timeout_ms)
 		uint64_t now = clock_monotonic();
 		ssize_t n;
 
-		if (now >= until || poll(&p, 1, (int)((until - now) / 1000000) + 1) <= 0)
+		if (now >= until || ends(j))
 			return -ETIMEDOUT;
+		if (poll(&p, 1, LOOK_MS) <= 0)
+			continue;
 		n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
@@ -143,19 +159,24 @@ static int ask(int fd, int timeout_ms)
 	return first == '0' ? 0 : -EOPNOTSUPP;
 }
 
-int java_attach_now(pid_t pid, const struct proc_status *status, int timeout_ms)
+static int attach(pid_t pid, const struct proc_status *status, int timeout_ms, struct java_attach *j)
 {
 	int file = find_socket(pid, status), fd, err;
 
 	if (file < 0)
 		return file;
-	fd = connect_to(file, pid, status, timeout_ms);
+	fd = connect_to(file, pid, status);
 	close(file);
 	if (fd < 0)
 		return fd;
-	err = ask(fd, timeout_ms);
+	err = ask(fd, timeout_ms, j);
 	close(fd);
 	return err;
+}
+
+int java_attach_now(pid_t pid, const struct proc_status *status, int timeout_ms)
+{
+	return attach(pid, status, timeout_ms, NULL);
 }
 
 static void *answer_questions(void *context)
@@ -171,7 +192,7 @@ static void *answer_questions(void *context)
 			break;
 		q = j->queue[--j->n];
 		pthread_mutex_unlock(&j->lock);
-		java_attach_now(q.pid, &q.status, TIMEOUT_MS);
+		attach(q.pid, &q.status, TIMEOUT_MS, j);
 		pthread_mutex_lock(&j->lock);
 	}
 	pthread_mutex_unlock(&j->lock);

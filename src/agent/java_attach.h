@@ -12,7 +12,7 @@
 struct java_attach;
 
 struct java_attach *java_attach_new(void); // NULL without memory or thread
-void java_attach_free(struct java_attach *j); // waits for what is being asked, some seconds at most; NULL too
+void java_attach_free(struct java_attach *j); // what is being asked is given up within a second; NULL too
 // Asks soon, if that process is a JVM with a socket and was not asked lately. Returns at once.
 void java_attach_ask(struct java_attach *j, pid_t pid, const struct proc_status *status);
 // Asks now: 0 when the JVM said that it has written its map, or negative errno.

@@ -207,10 +207,13 @@ static void look_at_store(struct collector *c)
 static void serve(struct collector *c)
 {
 	struct pollfd p = { c->signals, POLLIN, 0 };
+	bool watched = getenv("WATCHDOG_USEC"); // the service manager ends whoever is silent
 
 	for (;;) {
 		int n = poll(&p, 1, LOOK_MS);
 
+		if (watched)
+			notify_send("WATCHDOG=1");
 		if (n > 0 && !take_signal(c))
 			return;
 		look_at_store(c);
