@@ -2,12 +2,29 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/text.h"
 #include "pprof/diff_internal.h"
+
+// Long names were cut, perhaps inside a character, which JSON does not take.
+static json_t *string(const char *text)
+{
+	size_t len = strlen(text);
+	json_t *s = json_string(text);
+	char *clean = s ? NULL : malloc(len + 1);
+
+	if (!clean)
+		return s;
+	text_sanitize(clean, len + 1, text, len);
+	s = json_string(clean);
+	free(clean);
+	return s;
+}
 
 static json_t *row_json(const struct diff_row *r)
 {
-	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:b}", "name", r->name, "base", r->value[0], "incident",
+	return json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:b}", "name", string(r->name), "base", r->value[0], "incident",
 			 r->value[1], "change", r->value[1] - r->value[0], "error", r->error, "base_ops", r->ops[0], "incident_ops",
 			 r->ops[1], "base_mean_ns", r->mean_ns[0], "incident_mean_ns", r->mean_ns[1], "beyond_noise", r->beyond_noise, "new",
 			 r->appeared, "gone", r->gone);
@@ -48,8 +65,9 @@ int diff_json(struct diff *d, unsigned rows, struct buf *out)
 {
 	const struct diff_verdict *v = diff_get_verdict(d);
 	struct diff_row total = diff_total(d);
-	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:s*, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", diff_kind_name(v->kind),
-				 "summary", v->text, "type", d->type, "unit", d->unit, "device", v->row, "more_work", v->more, "slower_work",
+	json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:o*, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", diff_kind_name(v->kind),
+				 "summary", string(v->text), "type", string(d->type), "unit", string(d->unit), "device",
+				 v->row ? string(v->row) : NULL, "more_work", v->more, "slower_work",
 				 v->slower, "base", side_json(d, DIFF_BASE), "incident", side_json(d, DIFF_INCIDENT), "total",
 				 row_json(&total), "devices", rows_json(d, DIFF_BY_DEVICE, rows), "services",
 				 rows_json(d, DIFF_BY_SERVICE, rows), "functions", rows_json(d, DIFF_BY_FUNCTION, rows), "stacks",
