@@ -144,7 +144,8 @@ static int lock_directory(struct store *s, struct error *e)
 	char *path;
 
 	if (mkdir(s->directory, 0700) && errno != EEXIST)
-		return error_set(e, -errno, "cannot create the store's directory %s: %s", s->directory, strerror(errno));
+		return error_set(e, -errno, "cannot create the store's directory %s: %s; make its parent folder or set another directory in [store]",
+				 s->directory, strerror(errno));
 	if (asprintf(&path, "%s/lock", s->directory) < 0)
 		return error_set(e, -ENOMEM, "out of memory");
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
