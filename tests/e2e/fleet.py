@@ -8,6 +8,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import signal
 import time
 
@@ -243,4 +244,126 @@ def keys_of(batch):
     return [Key(batch.node, batch.instance, n) for n in range(batch.gap_first or batch.sequence, batch.sequence + 1)]
 
 
-testing.main(soak)
+def local_agent(folder, name, collector, spool_folder=None):
+    """An agent named twin that ships over loopback; all of it has a copy in the Spooled beside it."""
+    home = os.path.join(folder, name)
+    os.makedirs(home)
+    a = Agent(home, more="[ship]\nendpoint = %s\n" % collector.address, node="twin", spool_folder=spool_folder)
+    kept = Spooled(os.path.join(home, "kept"))
+    a.env.update(kept.environment())
+    return a, kept
+
+
+def wait_stored(kept, more, timeout=60):
+    """So many more windows are spooled."""
+    have = len(os.listdir(kept.folder))
+    wait_for(lambda: len(os.listdir(kept.folder)) >= have + more, "%d more windows" % more, timeout)
+
+
+def wait_sent(agent):
+    start = time.time_ns()
+    wait_for(lambda: all(b.end > start for b in calm_spool(agent.spool)), "the spool to be sent", 60)
+
+
+def look_alikes():
+    """An empty spool, one from a copy, two agents of one name at once: each window is stored once, copies are duplicates."""
+    with scratch() as folder:
+        collector = Collector(folder)
+        first, kept = local_agent(folder, "first", collector)
+        with first:
+            wait_stored(kept, 5)
+            first.stop()
+            shutil.copytree(first.spool, folder + "/copy")
+            copied = len(spool(folder + "/copy"))
+            collector.start()
+            first.start()
+            wait_stored(kept, 3)
+            wait_sent(first)
+            first.stop()
+            shutil.rmtree(first.spool)
+            first.start()
+            wait_stored(kept, 3)
+            wait_sent(first)
+            first.stop()
+            shutil.rmtree(first.spool)
+            shutil.copytree(folder + "/copy", first.spool)
+            first.start()
+            wait_stored(kept, 3)
+            wait_sent(first)
+            second, also = local_agent(folder, "second", collector)
+            with second:
+                wait_stored(also, 4)
+                wait_sent(first)
+                wait_sent(second)
+                second.stop()
+                first.stop()
+        collector.stop()
+        store, rest = Stored(collector.store), {k for a in (first, second) for b in spool(a.spool) for k in keys_of(b)}
+        spooled = {**kept.read().windows, **also.read().windows}
+        check_equal(len(spooled), len(kept.windows) + len(also.windows), "windows of two agents with one name")
+        check_equal(sorted(set(spooled) - store.windows - rest), [], "windows that are nowhere")
+        check_equal(sorted(store.windows - set(spooled)), [], "windows that nobody spooled")
+        check_equal(len({k.instance for k in store.windows}), 5, "starts in the store")
+        check_equal(store.lost, set(), "lost")
+        n = collector.counters()
+        check_equal(n['batches_total{result="stored"}'], len(store.windows), "batches stored")
+        check(n['batches_total{result="duplicate"}'] >= copied, "the %d of the copy are duplicates: %s" % (copied, n))
+        print("   %d windows of %d starts, %d copies sent again" % (len(store.windows), 5, copied))
+
+
+def wal_events(lines):
+    """write, sync and answer, in the order in which they were done, of a collector under strace."""
+    pending = set()
+    for line in lines:
+        thread, _, call = line.split(None, 2)
+        if re.match(r'send\w*\(\d+\S*, "\\0\\26BLKP', call):
+            yield "answer"
+        elif call.startswith("pwrite64(") and "-wal" in call:
+            yield "write"
+        elif re.match(r"f(data)?sync\(\d+<[^>]*-wal", call) and "<unfinished" in call:
+            pending.add(thread)
+        elif re.match(r"f(data)?sync\(\d+<[^>]*-wal", call) and call.endswith("= 0"):
+            yield "sync"
+        elif re.match(r"<\.\.\. f(data)?sync resumed>.*= 0", call) and thread in pending:
+            pending.remove(thread)
+            yield "sync"
+
+
+def synced_then_answered():
+    """Each answer to an agent has its own write and sync of the store's log between it and the answer before."""
+    if not shutil.which("strace"):
+        testing.skip("strace is not installed")
+    with scratch() as folder:
+        trace = folder + "/trace"
+        wrapper = ["strace", "-f", "-y", "-ttt", "-s", "16", "-o", trace, "-e", "trace=fdatasync,fsync,pwrite64,sendto"]
+        with Collector(folder, wrapper=wrapper) as collector:
+            with open(trace) as f:
+                f.seek(0, 2)
+                mark = f.tell()
+            agent, kept = local_agent(folder, "agent", collector)
+            with agent:
+                wait_stored(kept, 12)
+                wait_sent(agent)
+                agent.stop()
+            collector.stop()
+        with open(trace) as f:
+            f.seek(mark)
+            events = list(wal_events(f.read().splitlines()))
+        answers, together, since = 0, 0, []
+        for event in events:
+            if event != "answer":
+                since.append(event)
+                continue
+            answers += 1
+            if not since:  # of the same transaction as the one before
+                together += 1
+                continue
+            check("sync" in since[since.index("write"):] if "write" in since else False,
+                  "answer %d has %s before it" % (answers, since))
+            since = []
+        check(answers >= 12, "%d answers" % answers)
+        check(together <= 3, "%d of %d answers have no sync of their own" % (together, answers))
+        print("   %d answers, %d of them with another one's sync, %d syncs" % (answers, together, events.count("sync")))
+
+
+testing.main(soak, look_alikes, synced_then_answered)
