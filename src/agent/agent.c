@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,7 @@ int agent_new(const char *path, agent_log_fn log, void *context, struct agent **
 	if (err)
 		goto fail;
 	greet(a);
+	malloc_trim(0); // the kernel's types were read for loading
 	*ret = a;
 	return 0;
 fail:
@@ -93,6 +95,7 @@ static int end_window(struct agent *a, struct error *e)
 
 	a->due = 0;
 	agent_refresh_filter(a);
+	malloc_trim(0); // a window's profiles were the largest thing there was
 	// A window that could not be made is a loss that is counted and said; the next one may be made.
 	if (err && a->recorder)
 		agent_say(a, AGENT_ERROR, "a window is lost: %s", e->text);

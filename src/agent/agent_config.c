@@ -51,7 +51,7 @@ static const struct config_key keys[] = {
 
 static const struct agent_config defaults = {
 	.node = "", .backend = "auto", .labels_set = "comm", .listen = "127.0.0.1:6061", .token_file = "", .tls_cert = "",
-	.tls_key = "", .tls_client_ca = "", .window = 10000000000, .memory = 128 << 20, .rate = 1000,
+	.tls_key = "", .tls_client_ca = "", .window = 10000000000, .memory = 128 << 20, .rate = 250,
 	.directory = "/var/lib/blkprof/spool", .max_size = 1 << 30, .key = "", .plugins = "",
 };
 

@@ -2,18 +2,34 @@
 // What is made from the configuration: probes and ship; and how they are replaced while the agent runs.
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "agent/cost.h"
+#include "bpf/record_rec.h"
 
 #define CLOSE_MS 500
+#define RECORD_BYTES 512
+#define RING_LEAST (1u << 20)
+
+// Two seconds of records with a stack each, within bounds. It is mapped twice and counts twice in our resident memory.
+static size_t ring_bytes(const struct agent_config *c)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	double want = ((double)c->rate + c->cpu_hz) * (cpus > 0 ? (double)cpus : 1) * 2 * RECORD_BYTES;
+	size_t ring = RING_LEAST;
+
+	while ((!c->rate || (double)ring < want) && ring < RECORD_RING)
+		ring *= 2;
+	return ring;
+}
 
 int agent_recorder(const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e)
 {
 	struct recorder_options o = {
 		.backend = c->backend_kind, .rate = c->rate, .cpu_hz = c->cpu_hz, .kernel_stacks = c->kernel_stacks,
 		.labels = c->label_set, .node = c->node_name, .filter = *f,
-		.memory = c->memory / 8 * 7, .java_attach = c->java_attach,
+		.memory = c->memory / 8 * 7, .ring = ring_bytes(c), .java_attach = c->java_attach,
 	};
 
 	return recorder_new(&o, ret, e);

@@ -37,7 +37,7 @@ struct probes {
 	int n_cpus;
 	struct record_state *state;
 	uint32_t tick_hz;
-	uint32_t target;
+	struct probes_pace pace;
 	char note[200];
 };
 
@@ -80,9 +80,9 @@ uint32_t probes_tick_hz(const struct probes *p)
 	return p->tick_hz;
 }
 
-uint32_t probes_target(const struct probes *p)
+struct probes_pace probes_pace(const struct probes *p)
 {
-	return p->target;
+	return p->pace;
 }
 
 void probes_grace(void)
@@ -224,6 +224,7 @@ static int configure(struct probes *p, const struct form *form, const struct pro
 	config.excludes |= o->filter && o->filter->n_exclude_comm ? EXCLUDE_COMM : 0;
 	config.ops = o->filter ? o->filter->ops : 0;
 	config.max_frames = max_frames();
+	config.ring_wakes = (o->ring ? o->ring : RECORD_RING) / 4;
 	memcpy(value, &config, sizeof(config));
 	if (cpus * 256 > 65536)
 		bpf_map__set_max_entries(probes_map(p, "in_flight"), (uint32_t)cpus * 256);
@@ -231,6 +232,8 @@ static int configure(struct probes *p, const struct form *form, const struct pro
 		bpf_map__set_max_entries(probes_map(p, "submitters"), 1);
 	else if (cpus * 256 > 16384)
 		bpf_map__set_max_entries(probes_map(p, "submitters"), (uint32_t)cpus * 256);
+	if (o->ring)
+		bpf_map__set_max_entries(probes_map(p, "ring"), o->ring);
 	err = want_hooks(p, form, o);
 	if (err)
 		return err;
@@ -379,6 +382,23 @@ static int open_object(struct probes *p, const struct form *form, const struct p
 	return err;
 }
 
+// Less than one sample in a jiffy is one in some of them.
+static void set_pace(struct probes *p, uint32_t rate)
+{
+	uint32_t shift = 0, hz = p->tick_hz;
+
+	for (; shift < RECORD_TICK_SHIFT && hz > rate + rate / 4; shift++)
+		hz /= 2;
+	p->pace.target = (rate + hz / 2) / hz;
+	if (!p->pace.target)
+		p->pace.target = 1;
+	p->pace.tick_shift = shift;
+	if (!rate)
+		p->pace = (struct probes_pace){ 0 };
+	p->state->target = p->pace.target;
+	p->state->tick_shift = p->pace.tick_shift;
+}
+
 static int try_form(const struct form *form, const struct probes_options *o, struct probes **ret, struct error *e)
 {
 	struct probes *p = calloc(1, sizeof(*p));
@@ -391,10 +411,7 @@ static int try_form(const struct form *form, const struct probes_options *o, str
 		probes_free(p);
 		return err;
 	}
-	p->target = o->rate ? (o->rate + p->tick_hz / 2) / p->tick_hz : 0;
-	if (o->rate && !p->target)
-		p->target = 1;
-	p->state->target = p->target;
+	set_pace(p, o->rate);
 	*ret = p;
 	return 0;
 }

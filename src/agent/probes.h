@@ -12,10 +12,16 @@
 
 struct probes;
 
+// Samples of a stratum in a tick of 1 << tick_shift jiffies; target 0 = every bio.
+struct probes_pace {
+	uint32_t target, tick_shift;
+};
+
 struct probes_options {
 	struct record_config config;
 	uint32_t rate; // stacks per second and CPU, about; 0 = every bio
 	uint32_t cpu_hz;
+	uint32_t ring; // bytes, a power of two of whole pages; 0 = 8 MiB
 	const struct filter *filter; // maps are filled from it; NULL = none
 	pid_t command;		     // followed with its descendants when config.follow
 	bool queue_first;	     // as in struct kernel_facts
@@ -41,6 +47,7 @@ uint64_t probes_recursion_misses(struct probes *p); // program runs that the ker
 // Run time of all programs and runs of each hook, where kernel.bpf_stats_enabled counts them.
 void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs);
 uint32_t probes_tick_hz(const struct probes *p);
-uint32_t probes_target(const struct probes *p); // samples per tick and stratum that the rate asks for; 0 = every bio
+// What the rate asks for.
+struct probes_pace probes_pace(const struct probes *p);
 
 #endif

@@ -68,6 +68,7 @@ static int configure(struct recorder *r, struct probes_options *o, struct error 
 	}
 	o->rate = r->options.rate;
 	o->cpu_hz = r->options.cpu_hz;
+	o->ring = (uint32_t)r->options.ring;
 	o->queue_first = facts.queue_first;
 	o->filter = f;
 	o->command = r->options.command;
@@ -175,7 +176,7 @@ static int make_tables(struct recorder *r, const struct shares *shares)
 static int make_parts(struct recorder *r, struct error *e)
 {
 	struct shares shares = shares_of(r->options.memory);
-	struct symbolizer_options so = { .memory = shares.symbols };
+	struct symbolizer_options so = { .memory = shares.symbols, .kernel = "/proc/kallsyms" };
 	struct procs_options po = { .memory = shares.procs, .perf_maps = shares.perf_maps, .java_attach = r->options.java_attach };
 	struct error ignored = { 0 };
 
@@ -189,7 +190,6 @@ static int make_parts(struct recorder *r, struct error *e)
 		return error_set(e, -ENOMEM, "no memory for the table of processes; free some and try again");
 	if (make_tables(r, &shares))
 		return error_set(e, -ENOMEM, "no memory for a recording; free some and try again");
-	symbolizer_load_kernel(r->symbolizer, "/proc/kallsyms");
 	return make_unwinder(r, e);
 }
 

@@ -41,6 +41,7 @@ struct recorder_options {
 	const char *node; // name in the profile; NULL = host name
 	struct filter filter;
 	size_t memory;	    // bytes of what is kept about processes, symbols, stacks, about; 0 = a few hundred MiB
+	size_t ring;	    // bytes between the kernel and us, a power of two of whole pages; 0 = 8 MiB
 	bool java_attach;   // ask JVMs that have an attach socket for their perf map
 	bool follow;	    // only the process `command` and its descendants
 	pid_t command;

@@ -76,7 +76,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 8 << 20);
+	__uint(max_entries, RECORD_RING);
 } ring SEC(".maps");
 
 struct {
@@ -240,7 +240,7 @@ static __always_inline bool stratum_bio(struct stratum *s, u32 *weight)
 		*weight = RECORD_WEIGHT_ONE;
 		return true;
 	}
-	tick = bpf_jiffies64();
+	tick = bpf_jiffies64() >> (state.tick_shift & 63);
 	if (tick != s->tick)
 		sampler_tick(s, tick, target, bpf_get_prandom_u32());
 	s->count++;

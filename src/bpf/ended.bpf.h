@@ -6,7 +6,7 @@
 static __always_inline u64 wakeup(void)
 {
 	/* User space comes by itself every 100 ms; it is woken only when that is too slow. */
-	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > (2u << 20) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > config.ring_wakes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /* False when somebody else has deleted it. A map's lock can be refused (-EBUSY up to 6.5, a time-out from 6.15 on). */

@@ -69,6 +69,8 @@ enum loss_cause {
 #define RECORD_FRAMES 128	   /* of a user stack and of a kernel stack */
 #define RECORD_CALLERS 6	   /* callers recovered from the top of the user stack */
 #define RECORD_COMM 16
+#define RECORD_RING (8 << 20)	   /* bytes */
+#define RECORD_TICK_SHIFT 6	   /* a tick is at most so many doublings of a jiffy */
 #define RECORD_CGROUPS 64
 #define RECORD_WEIGHT_ONE 256	   /* a weight of 1: weights are 1/p in 24.8 fixed point */
 
@@ -98,6 +100,7 @@ struct record_config {
 	u8 hold_cpu; /* the kernel has bpf_preempt_disable */
 	u8 async_request; /* the argument of io_uring_queue_async_work that is the request, from 1; 0 = workers remain unknown */
 	u8 pad2;
+	u32 ring_wakes; /* bytes in the ring at which user space is woken */
 	u32 max_frames; /* of one stack by frame pointer: kernel.perf_event_max_stack, at most RECORD_FRAMES; a stack of so many was cut */
 	u32 n_cgroups;
 	struct {
@@ -120,7 +123,7 @@ struct record_state {
 	u32 window; /* number of the window that submissions belong to */
 	u64 jiffies; /* left by read_jiffies */
 	u32 target;  /* samples per tick and stratum; 0 = every bio */
-	u32 pad;
+	u32 tick_shift; /* a tick is 1 << tick_shift jiffies */
 	struct filter_counter filter[1 << RECORD_FILTER_BITS];
 	u64 slot_cache[RECORD_SLOTS]; /* device number << 32 | slot, by the low bits of the number; 0 = empty */
 	u8 slot_flags[RECORD_SLOTS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /* Which bio gets a stack, and for how many it stands. Each bio is taken with a probability p that is known before it
  * arrives and weighs 1/p. The gap to the next sample is geometric, so it has no memory and may be drawn anew whenever p
- * changes: when the tick (a jiffy) has moved on, p comes from the bios of the tick just before, and within a tick p
+ * changes: when the tick (a jiffy, or some) has moved on, p comes from the bios of the tick just before, and within a tick p
  * halves after every `target` samples. A stratum that was quiet takes every bio. What it did not take of its target in
  * quiet ticks it saves, up to SAMPLER_SAVED_TICKS' worth, and spends a quarter of it a tick: without that a load of short
  * bursts between pauses has so few samples that its shares are off by some percent after 20 s. What it took beyond its

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // blkprof agent: the daemon's loop, its signals, its log and what the service manager hears.
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "common/notify.h"
 
 #define METRICS_NS 60000000000ull
+#define MMAP_FROM (128 << 10)
 #define STOP_MS 700 // of the second that a stop may take
 
 struct agent_options {
@@ -106,6 +108,9 @@ static int run(const void *options)
 	int err;
 
 	daemon_signals();
+	// Few threads that allocate little: one heap for all, and what is large goes back to the system when it is freed.
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
 	err = serve(&s, o->config, &e);
 	agent_free(s.agent);
 	if (err)

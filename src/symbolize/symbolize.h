@@ -17,6 +17,7 @@ struct sym_module;
 struct symbolizer_options {
 	size_t memory;		// bytes of symbols kept, 0 = 256 MiB
 	const char *debug_root; // host folder of debug files, NULL = /usr/lib/debug
+	const char *kernel;	// symbolizer_load_kernel of it with the first look-up of a kernel address; NULL = not
 };
 
 struct sym_line {

@@ -51,6 +51,7 @@ struct symbolizer {
 	struct content *contents;
 	struct sym_module *vdso;
 	struct kernel_symbols *kernel;
+	char *kernel_path; // not read yet
 	struct names kernel_names; // of addresses without a symbol
 };
 
@@ -65,8 +66,10 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 	s->files_max = limit.rlim_cur / 4 < FILES_MAX ? (unsigned)(limit.rlim_cur / 4) : FILES_MAX;
 	s->memory_max = options && options->memory ? options->memory : MEMORY_DEFAULT;
 	s->debug_root = strdup(options && options->debug_root ? options->debug_root : "/usr/lib/debug");
-	if (!s->debug_root) {
-		free(s);
+	if (options && options->kernel)
+		s->kernel_path = strdup(options->kernel);
+	if (!s->debug_root || (options && options->kernel && !s->kernel_path)) {
+		symbolizer_free(s);
 		return NULL;
 	}
 	return s;
@@ -110,6 +113,7 @@ void symbolizer_free(struct symbolizer *s)
 	kernel_symbols_free(s->kernel);
 	names_free(&s->kernel_names);
 	free(s->debug_root);
+	free(s->kernel_path);
 	free(s);
 }
 
@@ -461,8 +465,12 @@ int symbolizer_load_kernel(struct symbolizer *s, const char *path)
 const char *symbolizer_kernel(struct symbolizer *s, uint64_t address, const char **ret_module, uint64_t *ret_start)
 {
 	const struct sym_name *name;
-	char text[48];
+	char text[48], *path = s->kernel_path;
 
+	s->kernel_path = NULL;
+	if (path)
+		symbolizer_load_kernel(s, path);
+	free(path);
 	if (s->kernel)
 		return kernel_symbols_find(s->kernel, address, ret_module, ret_start);
 	if (ret_module)
