@@ -79,8 +79,8 @@ def services_labels_exclude():
                 os.symlink("/bin/dd", folder + "/keptout")
                 subprocess.run([folder + "/keptout", "if=/dev/zero", "of=" + folder + "/c", "bs=64k", "count=32", "oflag=direct"],
                                stderr=subprocess.DEVNULL, check=True)
-                time.sleep(1)
-                metrics = agent.metrics()
+                wait_for(lambda: agent.metrics()["blkprof_agent_filtered_operations_total"] >= 32,
+                         "excluded operations to be counted", 20)
                 # The cgroup is kept out from now on; the window before ends with its own probes.
                 agent.configure(("exclude = keptout", "exclude = " + group), more)
                 agent.signal(signal.SIGHUP)
@@ -92,7 +92,6 @@ def services_labels_exclude():
             check_equal(of_process(batches, WRITER, WRITE_BYTES, WRITER), 8 * 65536, "bytes of service dd")
             check_equal(of_process(batches, WRITER, WRITE_BYTES, unit), 16 * 65536, "bytes of service " + unit)
             check_equal(of_process(batches, "keptout"), 0, "operations of what is excluded by name")
-            check(metrics["blkprof_agent_filtered_operations_total"] >= 32, "excluded operations are not counted")
             for b in batches:
                 check_equal((b.node, b.labels), ("test-node", {"zone": "eu-west", "rack.row": "7"}), "node and labels")
                 for service, p in b.profiles.items():

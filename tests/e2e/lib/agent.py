@@ -60,6 +60,9 @@ class Agent:
         self.process = None
 
     def configure(self, agent=(), more=""):
+        """Every request's stack is taken unless `agent` has a rate: what a process did is then exact."""
+        if not any(line.startswith("rate") for line in agent):
+            agent = (*agent, "rate = 0")
         with open(self.config, "w") as f:
             f.write("[agent]\n%swindow = %s\nlisten =\n%s\n[spool]\ndirectory = %s\nmax_size = %s\n%s" % (
                 "node = %s\n" % self.node if self.node else "", self.window, "\n".join(agent), self.spool, self.max_size, more))

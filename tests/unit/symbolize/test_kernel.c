@@ -59,6 +59,26 @@ static void finds_functions(void **state)
 	symbolizer_free(s);
 }
 
+static void reads_when_asked(void **state)
+{
+	static const char text[] = "ffffffff81000000 T _stext\nffffffff81000300 T submit_bio\n";
+	struct symbolizer_options o = { .kernel = "/nowhere" };
+	struct symbolizer *s = symbolizer_new(&o);
+	char path[64];
+	int fd;
+
+	assert_string_equal(symbolizer_kernel(s, 0xffffffff81000300, NULL, NULL), "[kernel]+0x1000300");
+	symbolizer_free(s);
+	fd = image_fd(text, sizeof(text) - 1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	o.kernel = path;
+	s = symbolizer_new(&o);
+	assert_string_equal(symbolizer_kernel(s, 0xffffffff81000300, NULL, NULL), "submit_bio");
+	close(fd);
+	assert_string_equal(symbolizer_kernel(s, 0xffffffff81000301, NULL, NULL), "submit_bio");
+	symbolizer_free(s);
+}
+
 static void says_when_hidden(void **state)
 {
 	static const char hidden[] = "0000000000000000 T _stext\n0000000000000000 t foo\n";
@@ -103,7 +123,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_functions),
-		cmocka_unit_test(says_when_hidden),
+		cmocka_unit_test(reads_when_asked), cmocka_unit_test(says_when_hidden),
 		cmocka_unit_test(reads_long_files),
 	};
 
