@@ -90,7 +90,8 @@ static bool single(const char *name, char *out, size_t cap)
 {
 	char one[PART_MAX];
 
-	name += name ? strspn(name, "/") : 0; // Docker writes "/web"
+	if (name)
+		name += strspn(name, "/"); // Docker writes "/web"
 	if (!clean(name, one))
 		return false;
 	snprintf(out, cap, "%s", one);

@@ -261,7 +261,7 @@ static int unpack_raw(struct unpacker *u, const uint8_t *p, const uint8_t *end, 
 	// Every column has at least a byte a sample.
 	if (n > (uint64_t)(end - p) / 2)
 		return -EBADMSG;
-	err = room(u, n);
+	err = room(u, n ? n : 1); // no samples: still no null pointers to reckon with
 	if (err)
 		return err;
 	*ret = (struct columns){ .n = n, .stack = stack = u->ids, .labels = labels = u->ids + u->cap };

@@ -12,7 +12,7 @@ touch "$work/begin"
 cat "$work/err"
 [ "$root/io.pb.gz" -nt "$work/begin" ] || { echo "no new io.pb.gz" && exit 1; }
 for function in read_index scan_table write_wal; do
-	gzip -dc "$root/io.pb.gz" | grep -qa "$function" || { echo "the profile does not name $function" && exit 1; }
+	gzip -dc "$root/io.pb.gz" | grep -ca "$function" >/dev/null || { echo "the profile does not name $function" && exit 1; }
 done
 grep -q 'operations' "$work/err" || { echo "no report on the terminal" && exit 1; }
 ! ls -d "$root"/build/blkprof-quickstart.* /var/tmp/blkprof-quickstart.* 2>/dev/null || { echo "scratch files were left" && exit 1; }

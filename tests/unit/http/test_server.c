@@ -137,6 +137,8 @@ static struct http_server *serve(struct http_options *o, struct world *w)
 
 static void answers(void **state)
 {
+	static const char post[] = "POST /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+			  garbage[] = "\x16\x03\x01\x02garbage\r\n\r\n";
 	struct http_options o = { 0 };
 	struct world w = { 0 };
 	struct http_server *s = serve(&o, &w);
@@ -153,12 +155,12 @@ static void answers(void **state)
 		strcat(many, "name=x&");
 	expect(port, many, "", "400", "too many arguments");
 	fd = connect_to(port);
-	assert_true(send(fd, "POST /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc", 76, MSG_NOSIGNAL) > 0);
+	assert_true(send(fd, post, sizeof(post) - 1, MSG_NOSIGNAL) > 0);
 	text = answer(fd);
 	assert_non_null(strstr(text, " 405 "));
 	free(text);
 	fd = connect_to(port);
-	assert_true(send(fd, "\x16\x03\x01\x02garbage\r\n\r\n", 15, MSG_NOSIGNAL) > 0);
+	assert_true(send(fd, garbage, sizeof(garbage) - 1, MSG_NOSIGNAL) > 0);
 	free(answer(fd));
 	expect(port, "/hello", "", "200", "hello nobody");
 	http_server_free(s);
@@ -289,7 +291,7 @@ static void many_connections(void **state)
 
 	for (unsigned i = 0; i < 500; i++) {
 		fds[i] = connect_to(http_port(s));
-		assert_true(send(fds[i], "GET /he", 7, MSG_NOSIGNAL) != 0);
+		assert_true(send(fds[i], "GET /he", strlen("GET /he"), MSG_NOSIGNAL) != 0);
 	}
 	// The idle ones are let go, and then there is room again.
 	sleep(3);
