@@ -2,6 +2,7 @@
 #include "agent/recorder.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,6 +288,14 @@ int recorder_start(struct recorder *r, struct error *e)
 	return 0;
 }
 
+// What was freed between things that stay, also by the thread that compiles tables.
+static void give_memory_back(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 // Everything of processes that ended by then has come in, or is in flight and was seen by the scan.
 static int housekeep(struct recorder *r)
 {
@@ -309,8 +318,10 @@ static int housekeep(struct recorder *r)
 	procs_forget(r->procs, now - SECOND_NS);
 	stacks_turn(r->stacks);
 	resolver_turn(r->resolver);
-	if (++r->turns % SWEEP_TURNS == 0)
-		intake_sweep(r);
+	if (++r->turns % SWEEP_TURNS)
+		return 0;
+	intake_sweep(r);
+	give_memory_back();
 	return 0;
 }
 
