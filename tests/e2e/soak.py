@@ -139,15 +139,6 @@ def check_go(path):
     check_equal(shown.returncode, 0, "go tool pprof: " + shown.stderr[-300:])
 
 
-def losses(profile):
-    found = {}
-    for comment in profile.comments:
-        m = re.match(r"lost node=\S+ cause=(\w+) count=(\d+) window=\d+ \((.+)\)$", comment)
-        if m:
-            found[m[1]] = int(m[2])
-    return found
-
-
 def printed_losses(report):
     """{cause: count} of the report; a line without an explanation is none."""
     part = report.split("\nlost:", 1)[1] if "\nlost:" in report else ""
@@ -159,7 +150,7 @@ def samples_taken(profile):
 
 
 def check_losses(profile, report):
-    lost, taken = losses(profile), samples_taken(profile)
+    lost, taken = profile.lost(), samples_taken(profile)
     print("   %d stacks taken, lost: %s" % (taken, lost or "nothing"))
     check(taken > 0, "no stack was taken")
     check_equal(printed_losses(report), lost, "losses of the report and of the profile's comments")

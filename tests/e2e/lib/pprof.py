@@ -2,6 +2,7 @@
 """Reads a gzipped perftools.profiles.Profile by itself, so that a test does not trust the code that wrote it."""
 import collections
 import gzip
+import re
 
 OPS, TIME, READ_BYTES, WRITE_BYTES, CPU = "io_ops", "io_time", "read_bytes", "write_bytes", "cpu"
 
@@ -142,6 +143,15 @@ class Profile(Samples):
         self.places_by_id = {}
         self.locations = self._locations(top[4])
         super().__init__([self._sample(message(s)) for s in top[2]])
+
+    def lost(self):
+        """{cause: count} of the losses that the profile tells of."""
+        found = {}
+        for comment in self.comments:
+            m = re.match(r"lost node=\S+ cause=(\w+) count=(\d+) window=\d+ \((.+)\)$", comment)
+            if m:
+                found[m[1]] = found.get(m[1], 0) + int(m[2])
+        return found
 
     @classmethod
     def read(cls, path):
