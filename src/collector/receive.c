@@ -11,6 +11,7 @@
 
 #include "collector/gate.h"
 #include "collector/receive_internal.h"
+#include "collector/receive_store.h"
 
 #define HEARTBEAT_MS 10000
 #define HEARTBEAT_TIMEOUT_MS 20000
@@ -20,13 +21,17 @@
 #define PEER_ANSWERS 64
 // What a peer may have sent when nothing of it ended: what waits, the message at hand, one in the kernel and headers.
 #define UNENDED_MAX ((PEER_MESSAGES + 2ull) * BATCH_BYTES_MAX + (8u << 20))
-#define PAUSE_MS 200 // after the store failed
+#define PAUSE_NS 200000000ull // after the store failed
+#define TAKE 32
 
 struct receiver {
 	struct messages messages;
 	void *zmq;
 	struct gate *gate;
 	pthread_t thread;
+	struct group groups[2]; // one is filled while the other is stored
+	struct storer *storer;
+	uint64_t pause_until;
 	int wake, stop;
 	bool store_failed; // the last transaction
 };
@@ -36,21 +41,12 @@ static bool stopping(const struct receiver *r)
 	return __atomic_load_n(&r->stop, __ATOMIC_ACQUIRE);
 }
 
-static int put(struct messages *m, unsigned first, unsigned n, int *results, struct error *e)
-{
-	const struct batch *batches[GROUP_MAX];
-
-	for (unsigned i = 0; i < n; i++)
-		batches[i] = m->group[first + i].batch;
-	return store_put(m->options.store, batches, n, results, e);
-}
-
-static void answer_stored(struct messages *m, struct waiting *w, int result)
+static void answer_stored(struct messages *m, struct waiting *w)
 {
 	struct collector_counters *c = m->options.counters;
 	char text[256];
 
-	switch (result) {
+	switch (w->result) {
 	case 0:
 		metric_add(&c->stored, 1);
 		messages_answer(m, &w->peer, w->token, REPLY_STORED, "");
@@ -68,117 +64,103 @@ static void answer_stored(struct messages *m, struct waiting *w, int result)
 	}
 }
 
-static void put_off(struct receiver *r, unsigned first, unsigned n, const struct error *e)
+static void answer_group(struct receiver *r, struct group *g)
 {
 	struct messages *m = &r->messages;
+	struct collector_counters *c = m->options.counters;
 	char text[640];
 
-	metric_add(&m->options.counters->commit_errors, 1);
-	metric_add(&m->options.counters->put_off, n);
-	if (!r->store_failed) {
-		snprintf(text, sizeof(text), "nothing can be stored, agents keep it: %s", e->text);
-		messages_say(m, text);
-	}
-	r->store_failed = true;
-	for (unsigned i = first; i < first + n; i++)
-		messages_answer(m, &m->group[i].peer, m->group[i].token, REPLY_BUSY, e->text);
-}
-
-static int commit_some(struct receiver *r, unsigned first, unsigned n, struct error *e)
-{
-	struct messages *m = &r->messages;
-	int results[GROUP_MAX] = { 0 };
-	uint64_t before = clock_monotonic();
-	int err = put(m, first, n, results, e);
-
-	metric_add(&m->options.counters->commit_ns, clock_monotonic() - before);
-	if (err)
-		return err;
-	metric_add(&m->options.counters->commits, 1);
-	if (r->store_failed)
+	metric_add(&c->commit_ns, g->ns);
+	metric_add(&c->commits, g->commits);
+	metric_add(&c->commit_errors, g->failures);
+	if (r->store_failed && g->commits)
 		messages_say(m, "batches are stored again");
-	r->store_failed = false;
-	for (unsigned i = 0; i < n; i++)
-		answer_stored(m, &m->group[first + i], results[i]);
-	return 0;
-}
+	r->store_failed = r->store_failed && !g->commits;
+	for (unsigned i = 0; i < g->n; i++) {
+		struct waiting *w = &g->item[i];
 
-// What is too large for the store will be so the next time too.
-static void fail_one(struct receiver *r, unsigned i, int err, const struct error *e)
-{
-	if (err == -EFBIG)
-		answer_stored(&r->messages, &r->messages.group[i], err);
-	else
-		put_off(r, i, 1, e);
-}
-
-// What fails for one batch must not hold up the others: they get a transaction each.
-static void commit_each(struct receiver *r)
-{
-	struct error e = { 0 };
-
-	for (unsigned i = 0; i < r->messages.n && !stopping(r); i++) {
-		int err = commit_some(r, i, 1, &e);
-
-		if (err)
-			fail_one(r, i, err, &e);
+		// What is too large for the store will be so the next time too.
+		if (w->failed == -EFBIG)
+			w->result = w->failed;
+		if (!w->failed || w->failed == -EFBIG) {
+			answer_stored(m, w);
+			continue;
+		}
+		if (!r->store_failed) {
+			snprintf(text, sizeof(text), "nothing can be stored, agents keep it: %s", g->why.text);
+			messages_say(m, text);
+		}
+		r->store_failed = true;
+		metric_add(&c->put_off, 1);
+		messages_answer(m, &w->peer, w->token, REPLY_BUSY, g->why.text);
 	}
+	if (r->store_failed)
+		r->pause_until = clock_monotonic() + PAUSE_NS;
+	group_clear(g);
 }
 
-static bool disk_failed(int err)
+static bool is_full(const struct group *g)
 {
-	return err == -ENOSPC || err == -EDQUOT || err == -EIO || err == -EROFS;
+	return g->n >= GROUP_MAX || g->bytes >= GROUP_BYTES;
 }
 
-static void commit(struct receiver *r)
+static void give(struct receiver *r)
 {
 	struct messages *m = &r->messages;
-	struct error e = { 0 };
-	int err = commit_some(r, 0, m->n, &e);
+	struct group *g = m->group;
+	uint64_t now = clock_monotonic();
 
-	if (err && disk_failed(err))
-		put_off(r, 0, m->n, &e);
-	else if (err && m->n == 1)
-		fail_one(r, 0, err, &e);
-	else if (err)
-		commit_each(r);
-	messages_clear(m);
+	if (storer_busy(r->storer) || !g->n || now < r->pause_until || (!is_full(g) && now < g->due))
+		return;
+	m->group = g == &r->groups[0] ? &r->groups[1] : &r->groups[0];
+	storer_give(r->storer, g);
 }
 
-// Takes what is there, and after the first batch waits a moment for more.
-static void gather(struct receiver *r)
+// Until the group may be given to the store; for ever while that is busy or there is nothing to store.
+static long time_left(const struct receiver *r)
 {
-	struct messages *m = &r->messages;
-	zmq_pollitem_t item = { m->socket, 0, ZMQ_POLLIN, 0 };
-	uint64_t until = 0, now;
+	const struct group *g = r->messages.group;
+	uint64_t until = g->due > r->pause_until ? g->due : r->pause_until, now = clock_monotonic();
 
-	while (m->n < GROUP_MAX && m->bytes < GROUP_BYTES && !stopping(r)) {
-		bool none = messages_take(m);
-
-		now = clock_monotonic();
-		if (m->n && !until)
-			until = now + GROUP_WAIT_NS;
-		// Also when there is always something: a flood of refused messages must not delay what was accepted.
-		if (m->n ? now >= until : none)
-			return;
-		if (none)
-			zmq_poll(&item, 1, (long)((until - now) / 1000000 + 1));
-	}
+	if (storer_busy(r->storer) || !g->n)
+		return -1;
+	return until > now ? (long)((until - now) / 1000000 + 1) : 0;
 }
 
+static void finish(struct receiver *r)
+{
+	zmq_pollitem_t item = { NULL, storer_fd(r->storer), ZMQ_POLLIN, 0 };
+	struct group *g = NULL;
+
+	storer_stop(r->storer);
+	while (storer_busy(r->storer) && !g) {
+		zmq_poll(&item, 1, -1);
+		g = storer_done(r->storer);
+	}
+	if (g)
+		answer_group(r, g);
+}
+
+// A full group is all that is taken while the store is busy: the rest stays with those who sent it.
 static void *run(void *context)
 {
 	struct receiver *r = context;
-	zmq_pollitem_t items[] = { { NULL, r->wake, ZMQ_POLLIN, 0 }, { r->messages.socket, 0, ZMQ_POLLIN, 0 } };
+	struct messages *m = &r->messages;
+	zmq_pollitem_t items[] = { { NULL, r->wake, ZMQ_POLLIN, 0 }, { NULL, storer_fd(r->storer), ZMQ_POLLIN, 0 },
+				   { m->socket, 0, ZMQ_POLLIN, 0 } };
+	struct group *g;
 
 	while (!stopping(r)) {
-		zmq_poll(items, 2, -1);
-		gather(r);
-		if (r->messages.n)
-			commit(r);
-		if (r->store_failed)
-			zmq_poll(items, 1, PAUSE_MS);
+		zmq_poll(items, is_full(m->group) ? 2 : 3, time_left(r));
+		g = storer_done(r->storer);
+		if (g)
+			answer_group(r, g);
+		// A few at a time: a flood of refused messages must not delay the answers to what was accepted.
+		for (unsigned i = 0; i < TAKE && !is_full(m->group) && !messages_take(m); i++)
+			;
+		give(r);
 	}
+	finish(r);
 	return NULL;
 }
 
@@ -232,7 +214,9 @@ static int open_socket(struct receiver *r, struct error *e)
 
 static void destroy(struct receiver *r)
 {
-	messages_clear(&r->messages);
+	storer_free(r->storer);
+	group_clear(&r->groups[0]);
+	group_clear(&r->groups[1]);
 	gate_free(r->gate);
 	if (r->messages.socket)
 		zmq_close(r->messages.socket);
@@ -254,7 +238,9 @@ static int start(struct receiver *r, struct error *e)
 	r->zmq = zmq_ctx_new();
 	r->messages.connections = connections_new(o->max_connections, o->counters);
 	r->messages.bombs = bomb_check_new();
-	if (r->wake < 0 || !r->zmq || !r->messages.connections || !r->messages.bombs)
+	r->messages.group = &r->groups[0];
+	r->storer = storer_new(o->store);
+	if (r->wake < 0 || !r->storer || !r->zmq || !r->messages.connections || !r->messages.bombs)
 		return error_set(e, -ENOMEM, "out of memory or of open files");
 	zmq_ctx_set(r->zmq, ZMQ_MAX_SOCKETS, 64);
 	err = open_socket(r, e);

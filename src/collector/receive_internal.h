@@ -21,6 +21,18 @@ struct waiting {
 	struct batch *batch;
 	uint64_t token;
 	size_t size;
+	int result, failed; // of storing it: of the batch, of its transaction
+};
+
+// What goes into one transaction.
+struct group {
+	struct waiting item[GROUP_MAX];
+	unsigned n;
+	size_t bytes;
+	uint64_t due; // monotonic ns: from then on it does not wait for more
+	uint64_t ns;  // what storing it took
+	unsigned commits, failures;
+	struct error why; // of the last failure
 };
 
 struct refusal {
@@ -34,17 +46,14 @@ struct messages {
 	void *socket;
 	struct connections *connections;
 	struct bomb_check *bombs;
-	struct waiting group[GROUP_MAX];
-	unsigned n;
-	size_t bytes;
+	struct group *group; // where they go
 	struct refusal refusals[REFUSALS];
 };
 
 // Takes one message off the socket: into the group, or refused. -EAGAIN when there is none.
 int messages_take(struct messages *m);
 void messages_answer(struct messages *m, zmq_msg_t *peer, uint64_t token, enum reply_status status, const char *text);
-// Forgets the group.
-void messages_clear(struct messages *m);
+void group_clear(struct group *g);
 void messages_say(const struct messages *m, const char *text);
 
 #endif

@@ -94,14 +94,17 @@ static bool allowed(struct messages *m, struct sender *s)
 
 static void keep(struct messages *m, zmq_msg_t *peer, struct batch *b, uint64_t token, size_t size)
 {
-	struct waiting *w = &m->group[m->n++];
+	struct group *g = m->group;
+	struct waiting *w = &g->item[g->n++];
 
 	zmq_msg_init(&w->peer);
 	zmq_msg_move(&w->peer, peer);
 	w->batch = b;
 	w->token = token;
 	w->size = size;
-	m->bytes += size;
+	if (g->n == 1)
+		g->due = clock_monotonic() + GROUP_WAIT_NS;
+	g->bytes += size;
 }
 
 static void judge(struct messages *m, zmq_msg_t *peer, zmq_msg_t *payload, struct sender *s)
@@ -188,12 +191,12 @@ int messages_take(struct messages *m)
 	return err == -EAGAIN || err == -ETERM ? -EAGAIN : 0;
 }
 
-void messages_clear(struct messages *m)
+void group_clear(struct group *g)
 {
-	for (unsigned i = 0; i < m->n; i++) {
-		zmq_msg_close(&m->group[i].peer);
-		batch_free(m->group[i].batch);
+	for (unsigned i = 0; i < g->n; i++) {
+		zmq_msg_close(&g->item[i].peer);
+		batch_free(g->item[i].batch);
 	}
-	m->n = 0;
-	m->bytes = 0;
+	g->n = 0;
+	g->bytes = 0;
 }

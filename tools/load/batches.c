@@ -24,11 +24,20 @@ static uint64_t next(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+// As tools/bench/store has them: 300 stacks of a service, few of which have most samples; 2 samples in 1,000 have a stack that
+// no other profile has.
+static uint64_t common_stack(uint64_t *random)
+{
+	uint64_t a = next(random) % 1000, b = a * a * a / 1000000;
+
+	return next(random) % 1000 < 2 ? 1000000 + next(random) % 1000000000 : b * 300 / 1000;
+}
+
 // Stacks that share their outer frames, as those of one program do.
 static void add_sample(struct pprof_builder *p, uint32_t mapping, const char *service, uint64_t *random)
 {
 	static const char *const devices[] = { "nvme0n1", "dm-0" }, *const ops[] = { "read", "write" };
-	uint64_t which = next(random) % 1000, bytes = 4096ull << next(random) % 8, n = 1 + next(random) % 20;
+	uint64_t which = common_stack(random), bytes = 4096ull << next(random) % 8, n = 1 + next(random) % 20;
 	uint64_t us = 50 + next(random) % 5000;
 	int64_t values[PPROF_TYPES] = { (int64_t)n, (int64_t)(n * us * 1000), 0, 0, 0 };
 	struct pprof_label_info labels[] = { { "device", devices[which % 2], 0, NULL }, { "op", ops[which / 2 % 2], 0, NULL },
