@@ -259,10 +259,14 @@ static void unreadable(struct spool *s, const struct spool_key *key, uint64_t or
 {
 	struct entry *entry = spool_find(s, key->instance, key->sequence);
 
+	if (entry && entry->stale) // dropped while it was read: it was not sent
+		entry->stale--;
 	if (!entry || entry->state != ENTRY_DURABLE || entry->order != order)
 		return;
-	if (err == -EBADMSG || err == -ENOENT || ++entry->read_failures >= READ_FAILURES)
-		spool_drop(s, entry, DROP_DAMAGED);
+	if (err != -EBADMSG && err != -ENOENT && ++entry->read_failures < READ_FAILURES)
+		return;
+	mark_sent(s, entry, false);
+	spool_drop(s, entry, DROP_DAMAGED);
 }
 
 int spool_next(struct spool *s, struct spool_item *ret)
@@ -308,8 +312,10 @@ void spool_rewind(struct spool *s)
 	struct entry *entry;
 
 	pthread_mutex_lock(&s->lock);
-	DL_FOREACH(s->list, entry)
+	DL_FOREACH(s->list, entry) {
 		mark_sent(s, entry, false);
+		entry->stale = 0;
+	}
 	spool_signal(s);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -321,7 +327,9 @@ void spool_acknowledge(struct spool *s, const uint8_t instance[16], uint64_t seq
 	pthread_mutex_lock(&s->lock);
 	entry = spool_find(s, instance, sequence);
 	// One that became a gap since it was sent is not what was acknowledged.
-	if (entry && entry->state == ENTRY_DURABLE && (entry->sent || entry->kind != BATCH_GAP)) {
+	if (entry && entry->stale) {
+		entry->stale--;
+	} else if (entry && entry->state == ENTRY_DURABLE && (entry->sent || entry->kind != BATCH_GAP)) {
 		s->stats.acknowledged++;
 		spool_remove(s, entry);
 		spool_signal(s);

@@ -49,6 +49,8 @@ struct entry {
 	bool sent;
 	bool damaged; // what its file holds cannot be read
 	uint8_t read_failures;
+	uint8_t stale;	// answers that are still to come are those of the batch that it was before it became a gap
+	bool emptied;	// its file is there and holds nothing
 	struct entry *prev, *next;
 	UT_hash_handle hh;
 };

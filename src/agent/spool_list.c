@@ -84,7 +84,7 @@ static void queue_removal(struct spool *s, const struct entry *entry)
 void spool_remove(struct spool *s, struct entry *entry)
 {
 	account(s, entry, -1);
-	if (entry->disk)
+	if (entry->disk || entry->emptied)
 		queue_removal(s, entry);
 	HASH_DEL(s->by_key, entry);
 	DL_DELETE(s->list, entry);
@@ -129,6 +129,7 @@ void spool_drop(struct spool *s, struct entry *entry, enum drop_cause cause)
 	entry->size = 0;
 	entry->kind = BATCH_GAP;
 	entry->state = ENTRY_WAITING;
+	entry->stale += entry->sent && entry->stale < UINT8_MAX;
 	entry->sent = false;
 	account(s, entry, 1);
 	join_gap(s, entry);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread that waits for the disk, so that nobody else has to.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,8 +108,20 @@ static void written(struct spool *s, struct entry *entry)
 	free(entry->data);
 	entry->data = NULL;
 	entry->state = ENTRY_DURABLE;
+	entry->emptied = false;
 	set_disk(s, entry, on_disk(entry->size));
 	spool_signal(s);
+}
+
+// Without its bytes the file still tells the next start that there was a batch, should this one end before the gap is written.
+static bool empty_file(struct spool *s, const char *name)
+{
+	int fd = openat(s->folder, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool done = fd >= 0 && !ftruncate(fd, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return done || unlinkat(s->folder, name, 0);
 }
 
 // Room on a disk that is full: the oldest goes at once, its gap is written into the room that it leaves.
@@ -120,7 +133,7 @@ static bool make_room(struct spool *s)
 	if (!victim)
 		return false;
 	spool_name_format(name, victim->order, victim->key.instance, victim->key.sequence);
-	unlinkat(s->folder, name, 0);
+	victim->emptied = empty_file(s, name);
 	spool_drop(s, victim, DROP_FULL);
 	set_disk(s, victim, 0);
 	return true;

@@ -235,6 +235,34 @@ static void bounded(void **state)
 	spool_close(s, WAIT_MS);
 }
 
+// The answer to a batch that was dropped after it was sent is none to the gap in its place.
+static void dropped_on_its_way(void **state)
+{
+	struct spool *s = open_spool(40960);
+	struct spool_item gap;
+	struct spool_stats st;
+
+	for (uint8_t i = 1; i <= 3; i++) {
+		assert_int_equal(add(s, 9000, i, i * 100), 0);
+		assert_int_equal(spool_flush(s, WAIT_MS), 0);
+		take_window(s, i, i, false);
+	}
+	assert_int_equal(add(s, 9000, 4, 400), 0);
+	assert_int_equal(spool_flush(s, WAIT_MS), 0);
+	assert_int_equal(spool_next(s, &gap), 0);
+	assert_int_equal(gap.sequence, 1);
+	spool_acknowledge(s, gap.instance, 1);
+	spool_stats(s, &st);
+	assert_int_equal(st.acknowledged, 0);
+	spool_item_free(&gap);
+	spool_rewind(s);
+	take_gap(s, 1, 1);
+	for (uint8_t i = 2; i <= 4; i++)
+		take_window(s, i, i, true);
+	nothing_left(s);
+	spool_close(s, WAIT_MS);
+}
+
 static void larger_than_the_spool(void **state)
 {
 	struct spool *s = open_spool(16384);
@@ -410,7 +438,7 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(in_order), TEST(unknown_acknowledgements), TEST(restart), TEST(one_process), TEST(bounded),
+		TEST(in_order), TEST(unknown_acknowledgements), TEST(restart), TEST(one_process), TEST(bounded), TEST(dropped_on_its_way),
 		TEST(larger_than_the_spool), TEST(lowered_bound), TEST(damaged), TEST(foreign_files), TEST(files_that_vanish),
 		TEST(bad_batches),
 	};
