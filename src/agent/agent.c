@@ -136,10 +136,14 @@ int agent_stop(struct agent *a, unsigned timeout_ms, struct error *e)
 
 void agent_free(struct agent *a)
 {
+	bool ended;
+
 	if (!a)
 		return;
-	ship_close(a->ship, CLOSE_MS);
+	ended = ship_close(a->ship, CLOSE_MS);
 	recorder_free(a->recorder);
+	if (!ended)
+		return; // its thread may use the spool and the log until the process ends
 	spool_close(a->spool, 0);
 	agent_config_free(&a->config);
 	free(a->path);

@@ -24,7 +24,6 @@ struct ship {
 	pthread_t thread;
 	int wake;
 	int stop;	      // set before wake is written
-	int finished;	      // the thread has closed everything
 	void *zmq;
 	struct ship_link link;
 	struct ship_flight flight;
@@ -299,7 +298,6 @@ static void *run(void *context)
 	}
 	hang_up(s);
 	zmq_ctx_term(s->zmq);
-	__atomic_store_n(&s->finished, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -395,21 +393,23 @@ int ship_open(const struct ship_options *options, const struct ship_source *sour
 	return 0;
 }
 
-void ship_close(struct ship *s, unsigned timeout_ms)
+bool ship_close(struct ship *s, unsigned timeout_ms)
 {
 	struct timespec until;
 	uint64_t at = clock_realtime() + (uint64_t)timeout_ms * 1000000;
 
 	if (!s)
-		return;
+		return true;
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
 	eventfd_write(s->wake, 1);
 	until.tv_sec = (time_t)(at / 1000000000);
 	until.tv_nsec = (long)(at % 1000000000);
-	if (pthread_timedjoin_np(s->thread, NULL, &until))
+	if (pthread_timedjoin_np(s->thread, NULL, &until)) {
 		pthread_detach(s->thread);
-	else
-		destroy(s);
+		return false;
+	}
+	destroy(s);
+	return true;
 }
 
 void ship_stats(const struct ship *s, struct ship_stats *ret)

@@ -67,8 +67,9 @@ struct ship;
 
 // -EINVAL, -ENOMEM. Without endpoints there is nothing to ship: -ENODATA.
 int ship_open(const struct ship_options *options, const struct ship_source *source, struct ship **ret, struct error *e);
-// Ends the thread. One that hangs (in the resolver of names) is left behind after timeout_ms with all its memory.
-void ship_close(struct ship *s, unsigned timeout_ms);
+// Ends the thread. One that hangs (in the resolver of names) is left behind after timeout_ms with all its memory: false,
+// and it may still use its source.
+bool ship_close(struct ship *s, unsigned timeout_ms);
 void ship_stats(const struct ship *s, struct ship_stats *ret);
 
 #endif

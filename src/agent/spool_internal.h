@@ -81,6 +81,7 @@ struct spool {
 	struct entry *list, *by_key; // oldest first
 	unsigned n_entries, n_gaps, n_pending; // pending: waiting or being written
 	struct removal *removals;
+	unsigned made_room; // times since something was written or waited for
 	struct spool_stats stats;
 };
 

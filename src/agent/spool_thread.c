@@ -12,6 +12,7 @@
 
 #define BLOCK 4096
 #define RETRY_MS 500 // after the disk refused
+#define ROOM_TRIES 8 // batches that are dropped for room at once: where that does not help, the others stay
 
 static uint64_t on_disk(uint64_t size)
 {
@@ -130,8 +131,9 @@ static bool make_room(struct spool *s)
 	struct entry *victim = spool_victim(s, ENTRY_DURABLE);
 	char name[SPOOL_NAME_MAX];
 
-	if (!victim)
+	if (!victim || s->made_room == ROOM_TRIES)
 		return false;
+	s->made_room++;
 	spool_name_format(name, victim->order, victim->key.instance, victim->key.sequence);
 	victim->emptied = empty_file(s, name);
 	spool_drop(s, victim, DROP_FULL);
@@ -154,6 +156,7 @@ static bool write_one(struct spool *s, struct entry *entry)
 	pthread_mutex_lock(&s->lock);
 	s->stats.write_error = err;
 	if (!err) {
+		s->made_room = 0;
 		written(s, entry);
 		return true;
 	}
@@ -217,7 +220,7 @@ static void work(struct spool *s)
 			pthread_cond_broadcast(&s->idle);
 		} else {
 			wait_for_work(s, retry_ms);
-			retry_ms = 0;
+			retry_ms = s->made_room = 0;
 		}
 	}
 }
