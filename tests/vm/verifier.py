@@ -56,6 +56,12 @@ def load():
         return json.load(f)
 
 
+def save(known):
+    with open(KNOWN, "w") as f:
+        json.dump(known, f, indent=1, sort_keys=True)
+        f.write("\n")
+
+
 def check(kernel, known, update):
     """Lines of what is wrong; None when it cannot be looked at."""
     measured = measure(kernel)
@@ -64,6 +70,7 @@ def check(kernel, known, update):
     counts, release = measured
     if update:
         known[kernel] = {"release": release, "counts": counts}
+        save(known)
     entry = known.get(kernel, {"release": release, "counts": {}})
     # The reference host's kernel is one of many that a host may have.
     if kernel == "host" and release.split(".")[:2] != entry["release"].split(".")[:2]:
@@ -86,10 +93,6 @@ def main():
     for kernel in chosen:
         results.append(check(kernel, known, update))
         sys.stdout.flush()
-    if update:
-        with open(KNOWN, "w") as f:
-            json.dump(known, f, indent=1, sort_keys=True)
-            f.write("\n")
     if all(r is None for r in results):
         print("no kernel can be looked at")
         sys.exit(77)
