@@ -29,29 +29,40 @@ static int match_point(const struct mount *m, void *data)
 	return 0;
 }
 
+// Hosts with containers or snaps have dozens of them: they stand behind the disks.
+static bool is_minor(const struct device *d)
+{
+	return !strncmp(d->name, "loop", 4) || !strncmp(d->name, "ram", 3);
+}
+
+// False when there is no room for it.
+static bool list_device(const struct device *v, char *out, size_t cap, size_t *n)
+{
+	const char *mapper = v->mapper, *mount = v->mount;
+	char item[512];
+	int len = snprintf(item, sizeof(item), "%s%s%s%s%s%s%s", *n ? ", " : "", v->name, *mapper || *mount ? " (" : "", mapper,
+			   *mapper && *mount ? ", " : "", mount, *mapper || *mount ? ")" : "");
+
+	if (*n + (size_t)len + sizeof(", …") > cap) {
+		snprintf(out + *n, cap - *n, "%s", cap - *n > sizeof(", …") ? ", …" : "");
+		return false;
+	}
+	memcpy(out + *n, item, (size_t)len + 1);
+	*n += (size_t)len;
+	return true;
+}
+
 // The devices there are, as far as the message has room; those without a medium are left out.
 static void list_devices(const struct devices *d, char *out, size_t cap)
 {
 	size_t n = 0;
 
 	out[0] = 0;
-	for (size_t i = 0; i < d->now.n_entries; i++) {
-		const struct device *v = &d->now.entries[i].device;
-		const char *mapper = v->mapper, *mount = v->mount;
-		char item[512];
-		int len;
-
-		if (!d->now.entries[i].sectors)
-			continue;
-		len = snprintf(item, sizeof(item), "%s%s%s%s%s%s%s", n ? ", " : "", v->name, *mapper || *mount ? " (" : "", mapper,
-			       *mapper && *mount ? ", " : "", mount, *mapper || *mount ? ")" : "");
-		if (n + (size_t)len + sizeof(", …") > cap) {
-			snprintf(out + n, cap - n, "%s", cap - n > sizeof(", …") ? ", …" : "");
-			return;
-		}
-		memcpy(out + n, item, (size_t)len + 1);
-		n += (size_t)len;
-	}
+	for (unsigned minor = 0; minor < 2; minor++)
+		for (size_t i = 0; i < d->now.n_entries; i++)
+			if (d->now.entries[i].sectors && is_minor(&d->now.entries[i].device) == minor &&
+			    !list_device(&d->now.entries[i].device, out, cap, &n))
+				return;
 	if (!n)
 		snprintf(out, cap, "none");
 }
