@@ -135,10 +135,15 @@ static int gather_gaps(struct query *q, int64_t node, struct error *e)
 	sqlite3_bind_int64(st, 2, (int64_t)q->q->from);
 	sqlite3_bind_int64(st, 3, (int64_t)q->q->to);
 	while ((r = db_step(st, "read", e)) > 0) {
-		uint64_t start = (uint64_t)sqlite3_column_int64(st, 3), end = (uint64_t)sqlite3_column_int64(st, 4);
+		int64_t agent = sqlite3_column_int64(st, 0);
+		struct source what = { q->n_stores > 1 ? agent_number(q, agent) : agent, (uint64_t)sqlite3_column_int64(st, 1),
+				       (uint64_t)sqlite3_column_int64(st, 2) };
 
-		q->coverage.lost += (uint64_t)(sqlite3_column_int64(st, 2) - sqlite3_column_int64(st, 1) + 1);
-		q->coverage.lost_ns += (end < q->q->to ? end : q->q->to) - (start > q->q->from ? start : q->q->from);
+		r = query_note_gap(q->at, what, (uint64_t)sqlite3_column_int64(st, 3), (uint64_t)sqlite3_column_int64(st, 4));
+		if (r || q->error) {
+			r = no_memory(e);
+			break;
+		}
 	}
 	sqlite3_finalize(st);
 	return r;
@@ -203,6 +208,7 @@ static void finish(struct query *q)
 		sources_free(&q->node[i]->taken);
 		intervals_free(&q->node[i]->when);
 		free(q->node[i]->total);
+		free(q->node[i]->lost);
 		free(q->node[i]);
 	}
 	free(q->node);
@@ -233,6 +239,8 @@ int store_query_many(struct store *const *stores, unsigned n, const struct store
 
 	for (unsigned i = 0; i < n && !err; i++)
 		err = one_store(&q, stores[i], e);
+	if (!err)
+		err = query_end_lost(&q, e);
 	if (!err && !q.coverage.windows)
 		err = nothing(stores, n, sq, e);
 	if (!err)

@@ -15,9 +15,17 @@ struct node_total {
 	uint64_t ops, bytes;
 };
 
+// Batches that a store knows to be lost.
+struct query_gap {
+	struct source what;
+	uint64_t start, end;
+};
+
 struct query_node {
 	char name[BATCH_NODE_MAX + 1];
 	struct sources taken;
+	struct query_gap *lost;
+	size_t n_lost, lost_cap;
 	struct intervals when;
 	struct node_total *total;
 	size_t n_totals, totals_cap;
@@ -71,6 +79,10 @@ int query_gather(void *query, struct span *s, struct error *e); // a span_fn
 int query_end_node(struct query *q, struct error *e);	       // what it has by labels becomes its totals
 // v of [start, end), the part that lies in [from, to): parts of a partition add up to v.
 int64_t query_share(int64_t v, uint64_t start, uint64_t end, uint64_t from, uint64_t to);
+
+// store_lost.c
+int query_note_gap(struct query_node *n, struct source what, uint64_t start, uint64_t end); // 0 or -ENOMEM
+int query_end_lost(struct query *q, struct error *e); // behind the last store: what none of them has
 
 // store_answer.c
 int query_end_store(struct query *q, struct error *e); // its sums into the profile
