@@ -199,8 +199,10 @@ def account(name, spooled, stores, rest):
     for s in stores:
         got, _ = query([s], name, os.path.join(spooled.folder, "..", "query.pb.gz"), *span())
         check_equal(got, add_up(spooled.windows[k] for k in s.windows if k.node == name), "sums of %s in %s" % (name, s.folder))
-    got, _ = query(stores, name, os.path.join(spooled.folder, "..", "query.pb.gz"), *span())
+    got, comments = query(stores, name, os.path.join(spooled.folder, "..", "query.pb.gz"), *span())
     check_equal(got, add_up(spooled.windows[k] for k in mine), "sums of %s over both stores" % name)
+    told = sum(int(n) for c in comments for n in re.findall(r"^gap batches=(\d+)", c))
+    check_equal(told, len({k for k in lost - here if k.node == name}), "batches of %s that query says are lost" % name)
     check(got[OPS] > 100, "%s did %d operations" % (name, got[OPS]))
     gaps = [(b.instance, n) for b in spooled.gaps for n in range(b.gap_first, b.sequence + 1)]
     told = {(k.instance, k.sequence) for k in here | lost | rest}

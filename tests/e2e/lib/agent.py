@@ -73,7 +73,10 @@ class Agent:
         self.process = subprocess.Popen(self.prefix + [blkprof.path(), "agent", "-c", self.config], stdin=subprocess.DEVNULL,
                                         stderr=log, env=self.env)
         log.close()
-        wait_for(lambda: "backend " in self.log(mark) or self.process.poll() is not None, "the agent", 60)
+        try:
+            wait_for(lambda: "backend " in self.log(mark) or self.process.poll() is not None, "the agent", 120)
+        except TimeoutError as e:
+            raise RuntimeError("%s; it said: %s; it is at %s" % (e, self.log(mark), self.stack())) from None
         if self.process.poll() is not None:
             raise RuntimeError("the agent ended: " + self.log(mark))
         return self
@@ -82,6 +85,15 @@ class Agent:
         with open(self.log_path, "rb") as f:
             f.seek(start)
             return f.read().decode(errors="replace")
+
+    def stack(self):
+        """Where the kernel has its threads."""
+        folder = "/proc/%d/task" % self.process.pid
+        result = []
+        for task in os.listdir(folder):
+            with open("%s/%s/comm" % (folder, task)) as comm, open("%s/%s/stack" % (folder, task)) as stack:
+                result.append("%s: %s" % (comm.read().strip(), " ".join(line.split()[-1] for line in stack.read().splitlines())))
+        return result
 
     def signal(self, number):
         self.process.send_signal(number)
