@@ -105,9 +105,17 @@ static int choose_backend(struct recorder *r, const struct probes_options *o, st
 	return err;
 }
 
+// Of the budget too, where there is one: no more than without one, and enough for the C library and a program.
+static size_t table_memory(size_t memory)
+{
+	static const size_t least = 4 << 20, most = 32 << 20;
+
+	return memory / 4 < least ? least : memory / 4 > most ? most : memory / 4;
+}
+
 static int make_unwinder(struct recorder *r, struct error *e)
 {
-	struct unwinder_options o = { 0 };
+	struct unwinder_options o = { .memory = r->options.memory ? table_memory(r->options.memory) : 0 };
 
 	if (r->options.frame_pointers)
 		return 0;
@@ -117,7 +125,7 @@ static int make_unwinder(struct recorder *r, struct error *e)
 	return unwinder_new(&o, &r->unwinder, e);
 }
 
-// What the budget is spent on. A quarter of it may be left to rows, the heap's own and what is in work.
+// What the budget is spent on beside unwind tables. Rows, the heap's own and what is in work come on top.
 struct shares {
 	size_t symbols, procs, perf_maps, resolved, stacks;
 };
