@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records N windows of S seconds without a gap and writes window I to PREFIX.I.pb.gz; window N is what was still in
-// flight and came after the last cut. Prints "ready" when it counts. As the agent will, through the same library.
+// Records N windows of S seconds without a gap and writes window I to PREFIX.I.pb.gz; window N is the rest, until the
+// standard input ends. Prints "ready" when it counts. As the agent will, through the same library.
 // Arguments: PREFIX SECONDS N RATE [PID]
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/recorder.h"
 #include "common/clock.h"
@@ -19,6 +22,14 @@ static int write_window(const char *prefix, unsigned i, struct buf *gz, struct e
 	err = file_write_atomic(path, gz->data, gz->len, e);
 	buf_free(gz);
 	return err;
+}
+
+static bool input_ended(void)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	char c;
+
+	return poll(&p, 1, 0) > 0 && read(STDIN_FILENO, &c, 1) <= 0;
 }
 
 static int record(struct recorder *r, const char *prefix, uint64_t length, unsigned n, struct error *e)
@@ -42,6 +53,11 @@ static int record(struct recorder *r, const char *prefix, uint64_t length, unsig
 		if (!err)
 			err = write_window(prefix, i, &gz, e);
 		if (err)
+			return err;
+	}
+	while (!input_ended()) {
+		err = recorder_poll(r, 20);
+		if (err < 0)
 			return err;
 	}
 	err = recorder_stop(r, e);
