@@ -37,6 +37,7 @@ EXPECTED = {"stack_truncated", "stack_unreadable", "processes_evicted", "files_m
             "broken_not_growing", "broken_lost_register"}
 # Those that are of samples: together at most this part of all.
 LOST_MOST = 0.02
+STARVED = 0.5, 0.1  # where others took the CPU for such a part of the time, the ring overflows: this part
 OF_SAMPLES = {"ring_full", "stack_ring_full", "insert_failed", "unseen", "mismatch", "read_error", "evicted",
               "stack_missing", "recursion", "map_busy"}
 
@@ -149,15 +150,16 @@ def samples_taken(profile):
     return next(int(m[1]) for m in (re.match(r"sampled node=\S+ stacks=(\d+) window=", c) for c in profile.comments) if m)
 
 
-def check_losses(profile, report):
+def check_losses(profile, report, starved):
     lost, taken = profile.lost(), samples_taken(profile)
-    print("   %d stacks taken, lost: %s" % (taken, lost or "nothing"))
+    print("   %d stacks taken, lost: %s; ready without a CPU for %.0f%% of the time" % (taken, lost or "nothing", 100 * starved))
+    most = STARVED[1] if starved > STARVED[0] else LOST_MOST
     check(taken > 0, "no stack was taken")
     check_equal(printed_losses(report), lost, "losses of the report and of the profile's comments")
     for cause in sorted(lost):
         check(cause in EXPECTED | OF_SAMPLES, "a loss of a cause that this test does not know: %s" % cause)
     of_samples = {c: n for c, n in lost.items() if c in OF_SAMPLES}
-    check(sum(of_samples.values()) <= LOST_MOST * taken, "%s of %d samples were lost" % (of_samples, taken))
+    check(sum(of_samples.values()) <= most * taken, "%s of %d samples were lost" % (of_samples, taken))
     stacks = sum(s[OPS] + s[CPU] > 0 for s in profile.select(frame="[stack lost]"))
     check((stacks > 0) <= ("stack_missing" in lost), "stacks lost that are not counted")
 
@@ -210,7 +212,7 @@ def soak():
         check_stress(stress)
         check_watched(watched)
         check_totals(profile)
-        check_losses(profile, recording.stderr())
+        check_losses(profile, recording.stderr(), watched.starved())
         check_seen(profile)
         check_go(recording.out)
     check_equal(watch.kernel_log()[len(complaints):], [], "complaints of the kernel")

@@ -64,6 +64,11 @@ class Sample:
             stat = f.read().rsplit(")", 1)[1].split()
         self.cpu = (int(stat[11]) + int(stat[12])) / TICK
         self.user = int(stat[11]) / TICK
+        try:
+            with open("/proc/%d/schedstat" % pid) as f:
+                self.waited = int(f.read().split()[1]) / 1e9
+        except OSError:
+            self.waited = 0.0
         self.fds = len(os.listdir("/proc/%d/fd" % pid))
         self.maps = kernel_objects(pid)["map"]
 
@@ -95,6 +100,11 @@ class Watch:
     def __exit__(self, *exc):
         self._stop.set()
         self._thread.join()
+
+    def starved(self):
+        """The part of the time that its main thread was ready to run and did not."""
+        first, last = self.samples[0], self.samples[-1]
+        return (last.waited - first.waited) / max(last.time - first.time, 0.001)
 
     def settled(self, share=1 / 3):
         """Samples behind the first part."""
