@@ -54,6 +54,9 @@ static __always_inline void work_queued(void *ctx, u64 request)
 	bpf_map_update_elem(&submitters, &request, &s, BPF_ANY);
 }
 
+/* Written out: clang would make one load of them, at an offset that the verifier does not take. */
+#define ARGUMENT(n) asm volatile("%0 = *(u64 *)(%1 + " #n " * 8)" : "=r"(request) : "r"(ctx))
+
 /* Up to 5.16 the third argument is the request, up to 5.19 the second, from then on the first. */
 SEC("?raw_tp/io_uring_queue_async_work")
 int on_work_queued(struct bpf_raw_tracepoint_args *ctx)
@@ -62,13 +65,13 @@ int on_work_queued(struct bpf_raw_tracepoint_args *ctx)
 
 	switch (config.async_request) {
 	case 1:
-		request = ctx->args[0];
+		ARGUMENT(0);
 		break;
 	case 2:
-		request = ctx->args[1];
+		ARGUMENT(1);
 		break;
 	default:
-		request = ctx->args[2];
+		ARGUMENT(2);
 	}
 	hold_cpu();
 	work_queued(ctx, request);

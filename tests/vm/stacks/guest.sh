@@ -10,7 +10,7 @@ record() {
 	blkprof record -o "/out/$name.pb.gz" --rate 0 -- "$@" >"/out/$name.txt" 2>&1 || echo "$name: exit status $?" >>/out/failed
 }
 
-record python3 /payload/python3 -I -S /payload/reader.py "$DISK" "$1"
+record python3 /payload/python3 -S /payload/reader.py "$DISK" "$1"
 record dd /payload/dd if="$DISK" of=/dev/null bs=16k count="$1" iflag=direct status=none
 record reader /payload/reader "$DISK" "$1"
 for load in read_segment:uring-async-read write_wal:uring-async-write scan_table:uring-sqpoll-read; do
