@@ -36,7 +36,7 @@ def programs_file_system_goes():
                 devices.sh("mount", node, point)
                 time.sleep(1)
                 profile = recording.stop()
-        read = profile.select(frame="read_index")
+        read = profile.select(frame="read_index", device=os.path.basename(disk))
         check_equal(read.total(OPS), COUNT, "operations of the program from the file system that was unmounted")
         check(read.select(frame="main").total(OPS) == COUNT, "its stack does not reach main")
 
