@@ -91,41 +91,17 @@ int kernel_maps_totals(struct recorder *r)
 	return 0;
 }
 
-static struct probes_pace slower(struct probes_pace p)
-{
-	if (p.target > 1)
-		p.target--;
-	else if (p.tick_shift < RECORD_TICK_SHIFT)
-		p.tick_shift++;
-	return p;
-}
-
-// On the way back to `usual`; *ret_factor is by how much.
-static struct probes_pace faster(struct probes_pace p, struct probes_pace usual, double *ret_factor)
-{
-	*ret_factor = 1;
-	if (p.tick_shift > usual.tick_shift) {
-		*ret_factor = 2;
-		p.tick_shift--;
-	} else if (p.target < usual.target) {
-		*ret_factor = (p.target + 1.0) / p.target;
-		p.target++;
-	}
-	return p;
-}
-
-// --rate is for a CPU, the programs' pace for a stratum: where a CPU has several busy ones, it is lowered until the busiest
-// CPU takes about the rate, and raised again when there is room. A bio's probability is known before it comes all the same,
-// so no bias comes in.
+// --rate is for a CPU, the programs' target for a stratum: where a CPU has several busy ones, the target is lowered until
+// its busiest CPU takes about the rate, and raised again when there is room. It changes between ticks, so no bias comes in.
 void kernel_maps_steer(struct recorder *r, uint64_t now)
 {
 	struct record_state *state = probes_state(r->probes);
-	struct probes_pace usual = probes_pace(r->probes), pace = { state->target, state->tick_shift }, up;
-	double elapsed = (double)(now - r->steered) / 1e9, most = 0, factor, rate;
+	uint32_t usual = probes_target(r->probes), target = state->target;
+	double elapsed = (double)(now - r->steered) / 1e9, most = 0, rate;
 	struct cpu_state *cpus;
 	int n;
 
-	if (!usual.target || elapsed < 1)
+	if (!usual || elapsed < 1)
 		return;
 	cpus = per_cpu(r, "cpus", 0, sizeof(*cpus), &n);
 	if (!cpus)
@@ -141,14 +117,12 @@ void kernel_maps_steer(struct recorder *r, uint64_t now)
 			most = rate;
 	}
 	free(cpus);
-	up = faster(pace, usual, &factor);
-	if (r->steered && most > 1.25 * r->options.rate)
-		pace = slower(pace);
-	else if (most * factor < r->options.rate)
-		pace = up;
+	if (r->steered && most > 1.25 * r->options.rate && target > 1)
+		target--;
+	else if (most < 0.75 * r->options.rate && target < usual)
+		target++;
 	r->steered = now;
-	__atomic_store_n(&state->tick_shift, pace.tick_shift, __ATOMIC_RELAXED);
-	__atomic_store_n(&state->target, pace.target, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->target, target, __ATOMIC_RELAXED);
 }
 
 static int sum_slot(struct recorder *r, uint32_t slot, struct op_counter sum[2][OP_CLASSES])

@@ -37,7 +37,7 @@ struct probes {
 	int n_cpus;
 	struct record_state *state;
 	uint32_t tick_hz;
-	struct probes_pace pace;
+	uint32_t target;
 	char note[200];
 };
 
@@ -80,9 +80,9 @@ uint32_t probes_tick_hz(const struct probes *p)
 	return p->tick_hz;
 }
 
-struct probes_pace probes_pace(const struct probes *p)
+uint32_t probes_target(const struct probes *p)
 {
-	return p->pace;
+	return p->target;
 }
 
 void probes_grace(void)
@@ -382,21 +382,18 @@ static int open_object(struct probes *p, const struct form *form, const struct p
 	return err;
 }
 
-// Less than one sample in a jiffy is one in some of them.
+// Ticks of three samples or more where that can be: there is room to steer below, and a low rate is not one for each jiffy.
 static void set_pace(struct probes *p, uint32_t rate)
 {
 	uint32_t shift = 0, hz = p->tick_hz;
 
-	for (; shift < RECORD_TICK_SHIFT && hz > rate + rate / 4; shift++)
+	for (; rate && shift < RECORD_TICK_SHIFT && 3 * hz > rate; shift++)
 		hz /= 2;
-	p->pace.target = (rate + hz / 2) / hz;
-	if (!p->pace.target)
-		p->pace.target = 1;
-	p->pace.tick_shift = shift;
-	if (!rate)
-		p->pace = (struct probes_pace){ 0 };
-	p->state->target = p->pace.target;
-	p->state->tick_shift = p->pace.tick_shift;
+	p->target = (rate + hz / 2) / hz;
+	if (rate && !p->target)
+		p->target = 1;
+	p->state->target = p->target;
+	p->state->tick_shift = shift;
 }
 
 static int try_form(const struct form *form, const struct probes_options *o, struct probes **ret, struct error *e)

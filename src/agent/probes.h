@@ -12,11 +12,6 @@
 
 struct probes;
 
-// Samples of a stratum in a tick of 1 << tick_shift jiffies; target 0 = every bio.
-struct probes_pace {
-	uint32_t target, tick_shift;
-};
-
 struct probes_options {
 	struct record_config config;
 	uint32_t rate; // stacks per second and CPU, about; 0 = every bio
@@ -47,7 +42,6 @@ uint64_t probes_recursion_misses(struct probes *p); // program runs that the ker
 // Run time of all programs and runs of each hook, where kernel.bpf_stats_enabled counts them.
 void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs);
 uint32_t probes_tick_hz(const struct probes *p);
-// What the rate asks for.
-struct probes_pace probes_pace(const struct probes *p);
+uint32_t probes_target(const struct probes *p); // samples per tick and stratum that the rate asks for; 0 = every bio
 
 #endif
