@@ -34,6 +34,9 @@ struct sums {
 void sums_free(struct sums *s);
 void sums_clear(struct sums *s); // keeps its memory
 int sums_add(struct sums *s, struct row_id id, const int64_t value[PPROF_TYPES]); // 0 or -ENOMEM
+// Asks for the memory that sums_add(id) will need, some samples before it: the table is larger than the caches.
+void sums_ask_slot(const struct sums *s, struct row_id id);
+void sums_ask_sum(const struct sums *s, struct row_id id); // some samples behind sums_ask_slot
 void sums_sort(struct sums *s); // by id; add nothing behind it before sums_clear
 
 struct packer;

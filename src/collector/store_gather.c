@@ -7,6 +7,8 @@
 #include "collector/store_query.h"
 #include "pprof/wire.h"
 
+#define AHEAD_ROWS 8
+
 static int64_t up_to(int64_t v, uint64_t length, uint64_t t)
 {
 	return t >= length ? v : (int64_t)((__uint128_t)(uint64_t)v * t / length);
@@ -91,16 +93,30 @@ static int add_total(struct query *q, uint32_t labels, const int64_t *value, str
 	return 0;
 }
 
+static struct row_id row_of(const struct columns *c, size_t i)
+{
+	return (struct row_id){ c->stack[i], c->labels[i], c->pid ? c->pid[i] : 0 };
+}
+
+static void ask_ahead(const struct sums *s, const struct columns *c, size_t i)
+{
+	if (i + 2 * AHEAD_ROWS < c->n)
+		sums_ask_slot(s, row_of(c, i + 2 * AHEAD_ROWS));
+	if (i + AHEAD_ROWS < c->n)
+		sums_ask_sum(s, row_of(c, i + AHEAD_ROWS));
+}
+
 static int add_columns(struct query *q, const struct span *s, const struct columns *c, uint32_t met, struct error *e)
 {
 	bool cut = s->start < q->q->from || s->end > q->q->to;
 	int err = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
-		struct row_id id = { c->stack[i], c->labels[i], c->pid ? c->pid[i] : 0 };
+		struct row_id id = row_of(c, i);
 		int64_t value[PPROF_TYPES];
 		uint32_t mask = met;
 
+		ask_ahead(&q->st.sums, c, i);
 		if (q->conditions & ~met) {
 			err = meets(q, id.labels, &mask, e);
 			if (err)

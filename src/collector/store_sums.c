@@ -60,6 +60,20 @@ static int grow(struct sums *s)
 	return 0;
 }
 
+void sums_ask_slot(const struct sums *s, struct row_id id)
+{
+	if (s->slots_cap)
+		__builtin_prefetch(&s->slots[slot_of(s, id)]);
+}
+
+void sums_ask_sum(const struct sums *s, struct row_id id)
+{
+	uint32_t at = s->slots_cap ? s->slots[slot_of(s, id)] : 0;
+
+	if (at)
+		__builtin_prefetch(&s->sum[at - 1], 1);
+}
+
 int sums_add(struct sums *s, struct row_id id, const int64_t value[PPROF_TYPES])
 {
 	size_t k;
