@@ -15,11 +15,11 @@ from lib import programs
 from lib.pprof import OPS, Profile
 
 SHORT = ("5.10", "newest")
-READS = 12000
+READS = 6000
 WHOLE = 0.98
 PYTHON = "/usr/bin/python3"
 HERE = os.path.join(ROOT, "tests/vm/stacks")
-PROGRAMS = {"python3": "os_pread", "dd": None, "reader": "scan_table"}
+PROGRAMS = {"python3": "_PyEval_EvalFrameDefault", "dd": None, "reader": "scan_table"}
 WORKER, SQPOLL = "[io_uring worker]", "[io_uring sqpoll]"
 
 
