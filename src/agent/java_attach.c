@@ -41,7 +41,6 @@ struct java_attach {
 	struct question queue[QUEUE];
 	unsigned n;
 	struct {
-		pid_t pid;
 		uint64_t time_ns;
 	} asked[ASKED]; // by pid modulo ASKED
 };
@@ -248,8 +247,8 @@ void java_attach_ask(struct java_attach *j, pid_t pid, const struct proc_status 
 	uint64_t now = clock_monotonic();
 
 	pthread_mutex_lock(&j->lock);
-	if (j->n < QUEUE && (j->asked[i].pid != pid || now - j->asked[i].time_ns > AGAIN_NS)) {
-		j->asked[i].pid = pid;
+	// JVMs that share a place wait for each other.
+	if (j->n < QUEUE && (!j->asked[i].time_ns || now - j->asked[i].time_ns > AGAIN_NS)) {
 		j->asked[i].time_ns = now;
 		j->queue[j->n++] = (struct question){ .pid = pid, .status = *status };
 		pthread_cond_signal(&j->wake);

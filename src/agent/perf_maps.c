@@ -24,6 +24,8 @@
 #define MISSING_AGE_NS (2ull * SECOND_NS) // and where there is no file
 #define READ_ONCE (1u << 20)
 #define FILE_MAX (256u << 20)
+// Of all files in a second: one that its owner writes anew all the time costs no more. The rest is read in the next ones.
+#define READ_SECOND (16u << 20)
 #define TAIL 64
 
 // Of one life of a process.
@@ -45,6 +47,8 @@ struct perf_maps {
 	size_t memory;
 	struct process *processes;
 	uint64_t serial, lost;
+	uint64_t second; // that read_left is of
+	size_t read_left;
 };
 
 struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool java_attach)
@@ -121,13 +125,19 @@ static void count_lost(struct perf_maps *p, const struct process *x, uint64_t be
 	p->lost += perf_map_malformed(x->map) + perf_map_refused(x->map) - before;
 }
 
-static void read_on(struct process *x, int fd, uint64_t size)
+static void read_on(struct perf_maps *p, struct process *x, int fd, uint64_t size)
 {
+	uint64_t second = clock_monotonic() / SECOND_NS;
 	char *text = malloc(READ_ONCE);
 	ssize_t n;
 	size_t taken;
 
-	while (text && x->taken < size && (n = pread(fd, text, READ_ONCE, (off_t)x->taken)) > 0) {
+	if (p->second != second) {
+		p->second = second;
+		p->read_left = READ_SECOND;
+	}
+	while (text && p->read_left >= READ_ONCE && x->taken < size && (n = pread(fd, text, READ_ONCE, (off_t)x->taken)) > 0) {
+		p->read_left -= (size_t)n;
 		taken = perf_map_add(x->map, text, (size_t)n);
 		if (!taken && n == READ_ONCE)
 			taken = READ_ONCE; // no line is so long: what follows it is what can be read
@@ -158,7 +168,7 @@ static void take_file(struct perf_maps *p, struct process *x, int fd)
 		return;
 	taken = x->taken;
 	before = perf_map_malformed(x->map) + perf_map_refused(x->map);
-	read_on(x, fd, st.st_size < FILE_MAX ? (uint64_t)st.st_size : FILE_MAX);
+	read_on(p, x, fd, st.st_size < FILE_MAX ? (uint64_t)st.st_size : FILE_MAX);
 	count_lost(p, x, before);
 	if (x->taken != taken)
 		x->serial = ++p->serial;

@@ -179,7 +179,7 @@ void unwind_jobs_settle(struct unwind_jobs *q, unsigned timeout_ms)
 	struct timespec until;
 	int err = 0;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += timeout_ms / 1000;
 	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
 	if (until.tv_nsec >= 1000000000) {
@@ -188,7 +188,7 @@ void unwind_jobs_settle(struct unwind_jobs *q, unsigned timeout_ms)
 	}
 	pthread_mutex_lock(&q->mutex);
 	while ((q->jobs || q->working) && !err)
-		err = pthread_cond_timedwait(&q->idle, &q->mutex, &until);
+		err = pthread_cond_clockwait(&q->idle, &q->mutex, CLOCK_MONOTONIC, &until);
 	pthread_mutex_unlock(&q->mutex);
 }
 

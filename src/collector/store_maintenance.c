@@ -53,13 +53,13 @@ static void rest(struct maintenance *m, struct store *s, long ms)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	t.tv_nsec += ms * 1000000;
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&s->lock);
 	if (!m->stop)
-		pthread_cond_timedwait(&m->wake, &s->lock, &t);
+		pthread_cond_clockwait(&m->wake, &s->lock, CLOCK_MONOTONIC, &t);
 	pthread_mutex_unlock(&s->lock);
 }
 
