@@ -65,14 +65,16 @@ static bool clean(const char *text, char out[PART_MAX])
 // "a/b/c" of those that are there; false without the first two.
 static bool compose(const char *a, const char *b, const char *c, char *out, size_t cap)
 {
-	char one[PART_MAX], two[PART_MAX], three[PART_MAX];
+	char one[PART_MAX], two[PART_MAX], three[PART_MAX], whole[3 * PART_MAX];
+	int len;
 
 	if (!clean(a, one) || !clean(b, two))
 		return false;
 	if (clean(c, three))
-		snprintf(out, cap, "%.253s/%.253s/%.253s", one, two, three);
+		len = snprintf(whole, sizeof(whole), "%s/%s/%s", one, two, three);
 	else
-		snprintf(out, cap, "%.253s/%.253s", one, two);
+		len = snprintf(whole, sizeof(whole), "%s/%s", one, two);
+	text_sanitize(out, cap, whole, (size_t)len); // never cut inside a character
 	return true;
 }
 
@@ -94,7 +96,7 @@ static bool single(const char *name, char *out, size_t cap)
 		name += strspn(name, "/"); // Docker writes "/web"
 	if (!clean(name, one))
 		return false;
-	snprintf(out, cap, "%s", one);
+	text_sanitize(out, cap, one, strlen(one));
 	return true;
 }
 
