@@ -13,6 +13,7 @@ from lib import devices, testing
 from lib.blkprof import Recording, record_command
 from lib.load import ioload_args
 from lib.pprof import OPS, Profile
+from lib.programs import JAVA
 from lib.testing import check, check_equal, skip, wait_for
 
 NODE = """
@@ -38,29 +39,6 @@ def scan_table():
         read_page(i)
 scan_table()
 """
-
-JAVA = """
-import com.sun.nio.file.ExtendedOpenOption;
-import java.nio.*;
-import java.nio.channels.*;
-import java.nio.file.*;
-public class Pages {
-    static int readPage(FileChannel c, ByteBuffer b, int i) throws Exception {
-        b.clear();
-        return c.read(b, (i % 256) * 4096L);
-    }
-    static void scanTable(FileChannel c, ByteBuffer b) throws Exception {
-        for (int i = 0; i < 20000; i++) readPage(c, b, i);
-    }
-    public static void main(String[] args) throws Exception {
-        FileChannel c = FileChannel.open(Path.of(args[0]), StandardOpenOption.READ, ExtendedOpenOption.DIRECT);
-        ByteBuffer b = ByteBuffer.allocateDirect(8192).alignedSlice(4096).limit(4096).slice();
-        long end = System.nanoTime() + Long.parseLong(args[1]) * 1000000000L;
-        while (System.nanoTime() < end) scanTable(c, b);
-    }
-}
-"""
-
 
 def need(*programs):
     for program in programs:

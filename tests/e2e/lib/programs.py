@@ -105,7 +105,38 @@ def sqlite(folder):
                           "where hex(b) like '%ABCDEFABCDEF%';"]
 
 
-COMMANDS = {"python3": python, "dd": dd, "tar": tar, "rsync": rsync, "sqlite3": sqlite}
+# Reads pages past the page cache for so many seconds.
+JAVA = """
+import com.sun.nio.file.ExtendedOpenOption;
+import java.nio.*;
+import java.nio.channels.*;
+import java.nio.file.*;
+public class Pages {
+    static int readPage(FileChannel c, ByteBuffer b, int i) throws Exception {
+        b.clear();
+        return c.read(b, (i % 256) * 4096L);
+    }
+    static void scanTable(FileChannel c, ByteBuffer b) throws Exception {
+        for (int i = 0; i < 20000; i++) readPage(c, b, i);
+    }
+    public static void main(String[] args) throws Exception {
+        FileChannel c = FileChannel.open(Path.of(args[0]), StandardOpenOption.READ, ExtendedOpenOption.DIRECT);
+        ByteBuffer b = ByteBuffer.allocateDirect(8192).alignedSlice(4096).limit(4096).slice();
+        long end = System.nanoTime() + Long.parseLong(args[1]) * 1000000000L;
+        while (System.nanoTime() < end) scanTable(c, b);
+    }
+}
+"""
+
+
+def java(folder):
+    source = os.path.join(folder, "Pages.java")
+    with open(source, "w") as f:
+        f.write(JAVA)
+    return ("java",), [need("java", "default-jre-headless"), "-XX:+PreserveFramePointer", "-Xmx256m", source, data_file(folder), "8"]
+
+
+COMMANDS = {"java": java, "python3": python, "dd": dd, "tar": tar, "rsync": rsync, "sqlite3": sqlite}
 
 
 def as_user(user, *args):
