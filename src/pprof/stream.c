@@ -188,11 +188,12 @@ int stream_skip(struct stream *s, uint64_t n, struct error *e)
 // for what is wrong.
 static bool inflate_whole(struct stream *s)
 {
-	const uint8_t *data = s->source.data, *tail = data + s->source.len - 4;
+	const uint8_t *data = s->source.data, *tail;
 	size_t in, out, room;
 
 	if (s->source.fd >= 0 || s->source.len < 18 || s->source.len > WHOLE)
 		return false;
+	tail = data + s->source.len - 4;
 	room = (size_t)tail[0] | (size_t)tail[1] << 8 | (size_t)tail[2] << 16 | (size_t)tail[3] << 24;
 	if (!room || room > s->limit || room > s->source.len * WHOLE_RATIO)
 		return false;
