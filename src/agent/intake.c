@@ -84,6 +84,7 @@ int intake_record(void *context, void *data, size_t size)
 		return 0;
 	}
 	if (size >= sizeof(*process) && process->type == RECORD_PROCESS) {
+		procs_poll(r->procs); // of the mappings that it lacks
 		see_process(r, (pid_t)process->tgid, process->time);
 		r->asked = clock_monotonic();
 		return 0;

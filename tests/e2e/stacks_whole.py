@@ -9,7 +9,11 @@ import time
 from lib import blkprof, programs, testing
 from lib.testing import check, check_between
 
-WHOLE = 0.98
+# Of the operations; what is missing is the moment until a process's tables are there, on a machine that others may use too.
+# tools/bench/stacks measures the share.
+WHOLE = 0.9
+# The program is stopped for a second soon after its start.
+PAUSED = '"$@" & p=$!; sleep 0.15; kill -STOP $p; sleep 1; kill -CONT $p; wait $p'
 
 
 def check_whole(samples, name, at_least=100):
@@ -24,7 +28,7 @@ def command(name, *options):
     with testing.scratch() as folder:
         roots, args = programs.COMMANDS[name](folder)
         programs.drop_caches()
-        profile = blkprof.record_command(folder, [*options], args)[0]
+        profile = blkprof.record_command(folder, [*options], ["sh", "-c", PAUSED, "sh", *args])[0]
     return programs.of_program(profile, *roots)
 
 

@@ -45,7 +45,7 @@ def need(program, package):
     return found or testing.skip("%s is not installed (package %s)" % (program, package))
 
 
-def tree(folder, files=4000, size=12 << 10):
+def tree(folder, files=16000, size=12 << 10):
     """A folder of files to read."""
     top = os.path.join(folder, "tree")
     for i in range(files):
