@@ -84,7 +84,7 @@ def python(folder):
 
 
 def dd(folder):
-    return ("dd",), [need("dd", "coreutils"), "if=" + data_file(folder, 256 << 20), "of=/dev/null", "bs=64k", "iflag=direct", "status=none"]
+    return ("dd",), [need("dd", "coreutils"), "if=" + data_file(folder, 256 << 20), "of=/dev/null", "bs=16k", "iflag=direct", "status=none"]
 
 
 def tar(folder):
