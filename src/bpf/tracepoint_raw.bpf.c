@@ -4,6 +4,7 @@
 #define CORE_TRACEPOINT
 #include "bpf/core.bpf.h"
 #include "bpf/cpu.bpf.h"
+#include "bpf/follow_raw.bpf.h"
 
 SEC("?raw_tp/block_bio_queue")
 int on_bio_queue(struct bpf_raw_tracepoint_args *ctx)
@@ -39,19 +40,5 @@ int on_rq_complete(struct bpf_raw_tracepoint_args *ctx)
 	hold_cpu();
 	request_completed((struct request *)ctx->args[0], (u32)ctx->args[1], (u32)ctx->args[2]);
 	release_cpu();
-	return 0;
-}
-
-SEC("?raw_tp/sched_process_fork")
-int on_fork(struct bpf_raw_tracepoint_args *ctx)
-{
-	task_forked((struct task_struct *)ctx->args[0], (struct task_struct *)ctx->args[1]);
-	return 0;
-}
-
-SEC("?raw_tp/sched_process_exit")
-int on_exit(struct bpf_raw_tracepoint_args *ctx)
-{
-	task_exited((struct task_struct *)ctx->args[0]);
 	return 0;
 }

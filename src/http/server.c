@@ -265,14 +265,6 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
 		metric_add(&s->counters.connections, 1);
 }
 
-static void *uri_log(void *context, const char *uri, struct MHD_Connection *c)
-{
-	(void)context;
-	(void)uri;
-	(void)c;
-	return NULL;
-}
-
 static int read_pem(const char *path, const char *key, struct buf *to, struct error *e)
 {
 	int err = path ? file_read(path, PEM_MAX, to) : 0;
@@ -325,7 +317,7 @@ static int start_daemon(struct http_server *s, const struct sockaddr_storage *ad
 				     MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, o->connections,
 				     MHD_OPTION_CONNECTION_TIMEOUT, o->timeout_s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
 				     MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-				     (size_t)32768, MHD_OPTION_URI_LOG_CALLBACK, uri_log, NULL, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+				     (size_t)32768, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 	if (s->daemon)
 		return 0;
 	if (errno == EADDRINUSE)

@@ -20,10 +20,20 @@ struct seen {
 	bool io;
 };
 
+static void sum_add(struct diff_sum *to, const struct diff_sum *s)
+{
+	to->ops += s->ops;
+	to->time += s->time;
+	to->bytes += s->bytes;
+	to->value += s->value;
+	to->var_ops += s->var_ops;
+	to->var_time += s->var_time;
+	to->var_value += s->var_value;
+}
+
 static int group_add(struct diff *d, struct diff_group *g, const void *key, size_t len, enum diff_side side, const struct diff_sum *s,
 		     uint32_t *ret_id)
 {
-	struct diff_sum *to;
 	uint32_t id;
 	bool added;
 	int err = intern_put(&g->keys, key, len, &id, &added);
@@ -34,14 +44,7 @@ static int group_add(struct diff *d, struct diff_group *g, const void *key, size
 		return err;
 	if (added)
 		g->cells[id] = (struct diff_cell){ .leaf = true, .root = true };
-	to = &g->cells[id].side[side];
-	to->ops += s->ops;
-	to->time += s->time;
-	to->bytes += s->bytes;
-	to->value += s->value;
-	to->var_ops += s->var_ops;
-	to->var_time += s->var_time;
-	to->var_value += s->var_value;
+	sum_add(&g->cells[id].side[side], s);
 	*ret_id = id;
 	return 0;
 }
@@ -236,17 +239,6 @@ static void widen(struct diff_sum *s, const struct diff_spread *spread, bool tim
 	s->var_ops *= spread->ops;
 	s->var_time *= spread->time;
 	s->var_value *= time ? spread->time : spread->ops;
-}
-
-static void sum_add(struct diff_sum *to, const struct diff_sum *s)
-{
-	to->ops += s->ops;
-	to->time += s->time;
-	to->bytes += s->bytes;
-	to->value += s->value;
-	to->var_ops += s->var_ops;
-	to->var_time += s->var_time;
-	to->var_value += s->var_value;
 }
 
 // Everything but the devices, whose sums tell how wide the errors of all others are.

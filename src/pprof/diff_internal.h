@@ -68,7 +68,7 @@ struct diff_spread diff_read_spread(const struct profile *p, const char *name, c
 // diff_rows.c
 double diff_rate(const struct diff *d, enum diff_side side, double sum); // per second and node
 double diff_error(const struct diff *d, const struct diff_cell *c);	 // of the change of the value's rate
-double diff_limit(const struct diff *d, size_t n); // standard errors that a change of one in n must have
+double diff_limit(size_t n); // standard errors that a change of one in n must have
 struct diff_row diff_row_of(const struct diff *d, const char *name, const struct diff_cell *c, double limit);
 
 // diff_verdict.c

@@ -28,11 +28,10 @@ double diff_error(const struct diff *d, const struct diff_cell *c)
 
 // One in a hundred comparisons of equal windows may show a change, among n that each could; the errors themselves are
 // estimated from few buckets, hence the wider tail.
-double diff_limit(const struct diff *d, size_t n)
+double diff_limit(size_t n)
 {
 	double z = sqrt(2 * log((double)(n < 1 ? 1 : n) / 0.01));
 
-	(void)d;
 	return z * (1 + (z * z + 1) / (4 * 18));
 }
 
@@ -99,7 +98,7 @@ static double depth_of(const struct diff_cell *c)
 int diff_rows(struct diff *d, enum diff_by by, struct diff_row **ret, size_t *ret_n)
 {
 	const struct diff_group *g = &d->groups[by];
-	double limit = diff_limit(d, g->keys.n);
+	double limit = diff_limit(g->keys.n);
 	struct ranked *ranked = calloc((size_t)g->keys.n + 1, sizeof(*ranked));
 	struct diff_row *rows = calloc((size_t)g->keys.n + 1, sizeof(*rows));
 	size_t n = 0;
@@ -138,5 +137,5 @@ struct diff_row diff_total(const struct diff *d)
 
 	c.side[DIFF_BASE] = d->total[DIFF_BASE];
 	c.side[DIFF_INCIDENT] = d->total[DIFF_INCIDENT];
-	return diff_row_of(d, "total", &c, diff_limit(d, 1));
+	return diff_row_of(d, "total", &c, diff_limit(1));
 }

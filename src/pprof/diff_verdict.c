@@ -202,7 +202,6 @@ static bool replaced_work(const struct diff *d)
 // ---- the sentence ----
 
 struct case_ {
-	const struct diff *d;
 	const char *name; // "vda read"
 	uint32_t subject;
 	struct change c;
@@ -284,7 +283,7 @@ static void say_noise(struct diff *d)
 {
 	struct diff_row t = diff_total(d);
 	double percent = t.value[0] > 0 ? 100 * (t.value[1] / t.value[0] - 1) : 0;
-	double slack = t.value[0] > 0 ? 100 * diff_limit(d, 1) * t.error / t.value[0] : 0;
+	double slack = t.value[0] > 0 ? 100 * diff_limit(1) * t.error / t.value[0] : 0;
 
 	d->verdict.kind = DIFF_NOISE;
 	if (t.value[0] <= 0 && t.value[1] <= 0)
@@ -306,7 +305,7 @@ static bool find_subject(const struct diff *d, struct case_ *ret)
 {
 	const struct diff_group *g = &d->groups[DIFF_BY_DEVICE];
 	const struct change all = change_of(d, d->total);
-	const double limit = diff_limit(d, 2 * (size_t)g->keys.n);
+	const double limit = diff_limit(2 * (size_t)g->keys.n);
 	double best = 0;
 
 	for (uint32_t id = 1; id <= g->keys.n; id++) {
@@ -320,7 +319,7 @@ static bool find_subject(const struct diff *d, struct case_ *ret)
 		if ((!by_its_time && !by_its_ops) || score <= best || score < LEAST * larger(all.time))
 			continue;
 		best = score;
-		*ret = (struct case_){ .d = d, .name = intern_key(&g->keys, id), .subject = id, .c = c, .more = more, .slower = slower };
+		*ret = (struct case_){ .name = intern_key(&g->keys, id), .subject = id, .c = c, .more = more, .slower = slower };
 	}
 	return best > 0;
 }
