@@ -210,6 +210,8 @@ struct case_ {
 
 #define LEAST 0.05   // of all: a change below it is no subject
 #define WAITING 0.25
+#define KEPT 0.8      // of the operations: more waiting costs a device a little of what it serves
+#define SATURATED 0.8 // in flight on average: a program that waits for each request has a little less than one
 
 static const char *times(char *out, size_t cap, double ratio)
 {
@@ -337,6 +339,30 @@ static bool is_latency(const struct case_ *k)
 	return k->slower * by_time(c) > 0 && fabs(k->slower) >= fabs(k->more);
 }
 
+// Requests in flight on the subject's device in the base, of every op: they share its queue.
+static double base_in_flight(const struct diff *d, const struct case_ *k)
+{
+	const struct diff_group *g = &d->groups[DIFF_BY_DEVICE];
+	const char *end = strrchr(k->name, ' ');
+	size_t device = end ? (size_t)(end - k->name) + 1 : strlen(k->name);
+	double ns = 0;
+
+	for (uint32_t id = 1; id <= g->keys.n; id++)
+		if (!strncmp(intern_key(&g->keys, id), k->name, device))
+			ns += diff_rate(d, DIFF_BASE, g->cells[id].side[DIFF_BASE].time);
+	return ns / 1e9;
+}
+
+// A device that was busy all the time, serves about as much as before and has more waiting was given more to do at once.
+// One that was often idle and is now slow at the same rate got slower: its rate was never bound by it. So did one that has
+// as many in flight as before and serves less.
+static bool is_queued(const struct diff *d, const struct case_ *k)
+{
+	const struct change *c = &k->c;
+
+	return c->ops[1] >= KEPT * c->ops[0] && by_time(c) > WAITING * larger(c->time) && base_in_flight(d, k) >= SATURATED;
+}
+
 static enum diff_kind latency_kind(const struct diff *d, const struct case_ *k, double *ret_ops, double *ret_from)
 {
 	const struct change *c = &k->c;
@@ -345,7 +371,7 @@ static enum diff_kind latency_kind(const struct diff *d, const struct case_ *k, 
 		return DIFF_FASTER;
 	if (tail_only(d, k->subject, c, ret_ops, ret_from))
 		return DIFF_TAIL;
-	return c->ops[1] >= 0.95 * c->ops[0] ? DIFF_QUEUED : DIFF_SLOWER;
+	return is_queued(d, k) ? DIFF_QUEUED : DIFF_SLOWER;
 }
 
 static enum diff_kind work_kind(const struct diff *d, const struct case_ *k)

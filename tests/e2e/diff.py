@@ -83,6 +83,15 @@ def thread_pool():
         check(found["kind"] in ("queued", "more"), "kind of change: %s" % found["kind"])
 
 
+def slower_at_its_rate():
+    """Requests come at the same rate, well below what the disk could serve."""
+    with testing.scratch() as folder, devices.slow_disk(folder, 1) as disk:
+        load = ["read_index:pread:count=200,rate=40,order=random,threads=4"]
+        fast = record(folder, "fast", disk, load)
+        disk.delay(20)
+        judged(fast, record(folder, "slow", disk, load), "slower", disk.name + " read")
+
+
 def equal():
     pairs = int(os.environ.get("DIFF_PAIRS", "4"))
     with testing.scratch() as folder, devices.slow_disk(folder, 1) as disk:
@@ -133,4 +142,4 @@ def refused():
         check_equal(run("diff", broken).returncode, 2, "one file")
 
 
-testing.main(differences, slower_disk, thread_pool, equal, refused)
+testing.main(differences, slower_disk, thread_pool, slower_at_its_rate, equal, refused)

@@ -237,16 +237,53 @@ static void device_slower_waited_for(void **state)
 	free_all(d, &b, &i);
 }
 
+// A disk that serves one request after the other and is busy already: more threads wait longer and get a little less.
 static void queued(void **state)
 {
-	static const struct load threads[] = { { "postgres", "ExecIndexScan", "vda", "read", 2010, 800, 8192 },
-					       { "postgres", "XLogWrite", "vda", "write", 300, 200, 8192 },
-					       { "backup", "send_file", "vdb", "read", 500, 400, 131072 } };
+	static const struct load two[] = { { "postgres", "ExecIndexScan", "vda", "read", 845, 2370, 8192 } },
+				 twelve[] = { { "postgres", "ExecIndexScan", "vda", "read", 769, 16080, 8192 } },
+				 // Busy by its reads, its few writes share their queue.
+		base[] = { { "postgres", "ExecIndexScan", "vda", "read", 800, 1200, 8192 },
+			   { "postgres", "XLogWrite", "vda", "write", 20, 1200, 8192 } },
+				 burst[] = { { "postgres", "ExecIndexScan", "vda", "read", 800, 1250, 8192 },
+					     { "postgres", "XLogWrite", "vda", "write", 20, 90000, 8192 } };
 	struct made b, i;
 	struct diff *d;
 
-	KIND(normal, threads, "queued");
+	KIND(two, twelve, "queued");
 	assert_string_equal(diff_get_verdict(d)->row, "vda read");
+	free_all(d, &b, &i);
+	KIND(twelve, two, "faster");
+	free_all(d, &b, &i);
+	KIND(base, burst, "queued");
+	assert_string_equal(diff_get_verdict(d)->row, "vda write");
+	free_all(d, &b, &i);
+}
+
+// The rate was never bound by the device: it comes as before, and each request takes longer.
+static void slower_at_its_rate(void **state)
+{
+	static const struct load slow[] = { { "postgres", "ExecIndexScan", "vda", "read", 2010, 800, 8192 },
+					    { "postgres", "XLogWrite", "vda", "write", 300, 200, 8192 },
+					    { "backup", "send_file", "vdb", "read", 500, 400, 131072 } },
+				 // Another device is busy, not this one.
+		other_busy[] = { { "postgres", "ExecIndexScan", "vda", "read", 200, 1000, 8192 },
+				 { "backup", "send_file", "vda1", "read", 3000, 1000, 131072 } },
+				 one_slow[] = { { "postgres", "ExecIndexScan", "vda", "read", 200, 20000, 8192 },
+						{ "backup", "send_file", "vda1", "read", 3000, 1000, 131072 } },
+				 // Busy, but with no more in flight than before.
+		before[] = { { "postgres", "ExecIndexScan", "vda", "read", 1000, 2000, 8192 } },
+				 after[] = { { "postgres", "ExecIndexScan", "vda", "read", 820, 2440, 8192 } };
+	struct made b, i;
+	struct diff *d;
+
+	KIND(normal, slow, "slower");
+	assert_string_equal(diff_get_verdict(d)->row, "vda read");
+	free_all(d, &b, &i);
+	KIND(other_busy, one_slow, "slower");
+	assert_string_equal(diff_get_verdict(d)->row, "vda read");
+	free_all(d, &b, &i);
+	KIND(before, after, "slower");
 	free_all(d, &b, &i);
 }
 
@@ -374,10 +411,19 @@ static void shown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal),	   cmocka_unit_test(tenfold),	  cmocka_unit_test(device_slower),
-		cmocka_unit_test(queued),	cmocka_unit_test(device_slower_waited_for),	   cmocka_unit_test(tail),	  cmocka_unit_test(other_plan),
-		cmocka_unit_test(smaller_requests), cmocka_unit_test(node_missing), cmocka_unit_test(upgraded),
-		cmocka_unit_test(as_profile),	   cmocka_unit_test(shown),
+		cmocka_unit_test(equal),
+		cmocka_unit_test(tenfold),
+		cmocka_unit_test(device_slower),
+		cmocka_unit_test(queued),
+		cmocka_unit_test(slower_at_its_rate),
+		cmocka_unit_test(device_slower_waited_for),
+		cmocka_unit_test(tail),
+		cmocka_unit_test(other_plan),
+		cmocka_unit_test(smaller_requests),
+		cmocka_unit_test(node_missing),
+		cmocka_unit_test(upgraded),
+		cmocka_unit_test(as_profile),
+		cmocka_unit_test(shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
