@@ -14,6 +14,7 @@
 #define STEP_MS 100
 #define CLOSE_MS 200 // for the ship, when there is nothing more to wait for
 #define WAITING_MIN (4u << 20)
+#define ROW_BYTES 200 // of a window, with its place in the table
 
 void agent_say(struct agent *a, enum agent_level level, const char *format, ...)
 {
@@ -33,6 +34,17 @@ static int open_spool(struct agent *a, struct error *e)
 
 	o.max_waiting = c->memory / 8 > WAITING_MIN ? c->memory / 8 : WAITING_MIN;
 	return spool_open(&o, &a->spool, e);
+}
+
+static int open_http(struct agent *a, struct error *e)
+{
+	size_t rows = a->config.memory / 8 / ROW_BYTES;
+
+	a->live = live_new(rows);
+	if (!a->live)
+		return error_set(e, -ENOMEM, "no memory for the agent; free some and try again");
+	live_recorded(a->live, a->config.label_set);
+	return agent_http_open(a, &a->config, e);
 }
 
 static void greet(struct agent *a)
@@ -64,6 +76,9 @@ int agent_new(const char *path, agent_log_fn log, void *context, struct agent **
 		err = agent_config_filter(&a->config, &a->filter, e);
 	if (!err)
 		err = open_spool(a, e);
+	// Before the probes: what is wrong with its address or its files is found at once.
+	if (!err)
+		err = open_http(a, e);
 	if (!err)
 		err = agent_recorder(&a->config, &a->filter, &a->recorder, e);
 	if (!err)
@@ -81,11 +96,14 @@ fail:
 	return err;
 }
 
-// Waits until the window's end at most.
-static int wait_ms(const struct agent *a, uint64_t now)
+// Waits until the window's end or the next cut for a pull at most; `cut` is in ns from now, 0 = none.
+static int wait_ms(const struct agent *a, uint64_t now, uint64_t cut)
 {
-	uint64_t ms = (a->due - now) / 1000000 + 1;
+	uint64_t left = a->due - now, ms;
 
+	if (cut && cut < left)
+		left = cut;
+	ms = left / 1000000 + 1;
 	return ms < STEP_MS ? (int)ms : STEP_MS;
 }
 
@@ -102,17 +120,39 @@ static int end_window(struct agent *a, struct error *e)
 	return 0;
 }
 
+// Cuts for pulls when it is time; how long until then, ns, 0 = nobody waits for one.
+static uint64_t serve_pulls(struct agent *a)
+{
+	uint64_t due, now;
+	struct error e;
+
+	if (live_work(a->live))
+		malloc_trim(0);
+	due = live_due(a->live);
+	if (!due)
+		return 0;
+	now = clock_monotonic();
+	if (now < due)
+		return due - now;
+	if (agent_slice(a, &e))
+		agent_say(a, AGENT_ERROR, "a window is lost: %s", e.text);
+	return 1;
+}
+
 int agent_step(struct agent *a, struct error *e)
 {
-	uint64_t now = clock_realtime();
+	uint64_t now = clock_realtime(), cut;
 	int err;
+
+	metric_set(&a->stepped, clock_monotonic());
 
 	// A clock that was set back must not make a window of years.
 	if (!a->due || a->due > now + a->config.window)
 		a->due = agent_next_end(now, a->config.window);
 	if (now >= a->due)
 		return end_window(a, e);
-	err = recorder_poll(a->recorder, wait_ms(a, now));
+	cut = serve_pulls(a);
+	err = recorder_poll(a->recorder, wait_ms(a, now, cut));
 	if (err < 0 && err != -EINTR)
 		return error_set(e, err, "cannot read what the kernel recorded: %s", strerror(-err));
 	return err;
@@ -121,8 +161,11 @@ int agent_step(struct agent *a, struct error *e)
 int agent_stop(struct agent *a, unsigned timeout_ms, struct error *e)
 {
 	struct spool_stats stats;
-	int err = recorder_stop(a->recorder, e);
+	int err;
 
+	live_stop(a->live);
+	agent_http_close(a);
+	err = recorder_stop(a->recorder, e);
 	if (!err)
 		err = agent_last(a, a->recorder, e);
 	if (spool_flush(a->spool, timeout_ms) && !err) {
@@ -140,7 +183,11 @@ void agent_free(struct agent *a)
 
 	if (!a)
 		return;
+	if (a->live)
+		live_stop(a->live);
+	agent_http_close(a);
 	ended = ship_close(a->ship, CLOSE_MS);
+	live_free(a->live);
 	recorder_free(a->recorder);
 	if (!ended)
 		return; // its thread may use the spool and the log until the process ends

@@ -8,6 +8,7 @@
 
 #include "agent/devices.h"
 #include "agent/hostinfo.h"
+#include "agent/view.h"
 #include "wire/batch.h"
 
 #define KEY(s, k, t, field) { .section = s, .key = k, .type = t, .offset = offsetof(struct agent_config, field) }
@@ -55,22 +56,6 @@ static const struct agent_config defaults = {
 	.directory = "/var/lib/blkprof/spool", .max_size = 1 << 30, .key = "", .plugins = "",
 };
 
-static int choose_label_set(const char *text, enum label_set *ret)
-{
-	static const struct {
-		const char *word;
-		enum label_set set;
-	} words[] = { { "all", LABELS_ALL }, { "comm", LABELS_FEW_COMM }, { "few", LABELS_FEW }, { "none", LABELS_NONE } };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		if (strcmp(text, words[i].word))
-			continue;
-		*ret = words[i].set;
-		return 0;
-	}
-	return -EINVAL;
-}
-
 static int choose_node(struct agent_config *c, struct error *e)
 {
 	char host[65] = "";
@@ -111,7 +96,7 @@ static int check(struct agent_config *c, struct error *e)
 					 lists[i]->line[FILTER_MAX], FILTER_MAX);
 	if (backend_parse(c->backend, &c->backend_kind))
 		return error_set(e, -EINVAL, "backend = '%.40s'; there are auto, fentry, kprobe and tracepoint", c->backend);
-	if (choose_label_set(c->labels_set, &c->label_set))
+	if (label_set_parse(c->labels_set, &c->label_set))
 		return error_set(e, -EINVAL, "labels = '%.40s'; there are all, comm (few and comm), few and none", c->labels_set);
 	if (!*c->directory)
 		return error_set(e, -EINVAL, "directory in [spool] is empty; name a folder on a disk of this node");
@@ -172,9 +157,8 @@ const char *agent_config_warning(const struct agent_config *c, unsigned i)
 		bool asked;
 		const char *text;
 	} all[] = {
-		{ *c->listen, "listen: this version serves no HTTP; set `listen =` to nothing to say that you know" },
-		{ *c->token_file || *c->tls_cert || *c->tls_key || *c->tls_client_ca,
-		  "token_file, tls_cert, tls_key and tls_client_ca have no effect: this version serves no HTTP" },
+		{ !*c->listen && (*c->token_file || *c->tls_cert || *c->tls_key || *c->tls_client_ca),
+		  "token_file, tls_cert, tls_key and tls_client_ca have no effect: listen is empty" },
 		{ c->requests_comm.n || c->requests_pid.n || c->requests_cgroup.n || c->requests_cmdline.n || c->keep_params.n ||
 		  *c->plugins, "[requests]: this version does not follow requests" },
 	};

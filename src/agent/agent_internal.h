@@ -8,8 +8,11 @@
 
 #include "agent/agent.h"
 #include "agent/agent_config.h"
+#include "agent/live.h"
 #include "agent/ship.h"
 #include "agent/spool.h"
+#include "common/metrics.h"
+#include "http/server.h"
 
 #define ENDPOINTS_MAX 16
 
@@ -22,6 +25,9 @@ struct agent {
 	struct recorder *recorder;
 	struct spool *spool;
 	struct ship *ship;	     // NULL without endpoints
+	struct live *live;	     // shares the recording with pulls over HTTP
+	struct http_server *http;    // NULL without `listen`
+	uint64_t stepped;	     // when the loop last turned, ns; read by other threads
 	uint64_t due;		     // end of this window, ns since the epoch
 	uint64_t ended;		     // end of the last one
 	uint64_t retired_bpf_ns, retired_bpf_runs; // of probes that were replaced
@@ -32,8 +38,15 @@ void agent_say(struct agent *a, enum agent_level level, const char *format, ...)
 
 // agent_window.c
 uint64_t agent_next_end(uint64_t now, uint64_t window); // the next multiple of the window's length
-int agent_cut(struct agent *a, struct error *e);	 // ends a window: its batch goes to the spool
+int agent_slice(struct agent *a, struct error *e); // cuts the recording for pulls
+int agent_cut(struct agent *a, struct error *e);   // ends a window: its batch goes to the spool
 int agent_last(struct agent *a, struct recorder *r, struct error *e); // what a stopped recorder has left
+
+// agent_http.c: starts what c wants.
+int agent_http_open(struct agent *a, const struct agent_config *c, struct error *e);
+void agent_http_close(struct agent *a); // pulls have been told (live_stop), or end with an error
+// Ends the server and starts that of c; when that fails the one of a->config is started again.
+int agent_http_reload(struct agent *a, const struct agent_config *c, struct error *e);
 
 // agent_reload.c
 int agent_recorder(const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e);

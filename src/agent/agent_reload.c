@@ -101,6 +101,7 @@ static int replace_recorder(struct agent *a, const struct agent_config *c, const
 		err = agent_last(a, old, e);
 	if (err)
 		agent_say(a, AGENT_ERROR, "the window before the change is lost: %s", e->text);
+	live_end(a->live, -ECANCELED, "the agent's configuration was read again, or what its filters name was made anew; try again");
 	cost_read(&before);
 	recorder_free(old);
 	cost_read(&after);
@@ -140,6 +141,7 @@ static void keep_fixed(struct agent *a, struct agent_config *c)
 static int take_over(struct agent *a, struct agent_config *c, struct error *e)
 {
 	bool ship_changed = !same_ship(&a->config, c);
+	struct error ignored = { "" };
 	struct filter f;
 	int err;
 
@@ -148,8 +150,16 @@ static int take_over(struct agent *a, struct agent_config *c, struct error *e)
 	// A key or an endpoint that is wrong is found before anything is replaced.
 	if (!err)
 		err = agent_ship(a, c, true, e);
+	// The token and the certificates may be others though the file is the same.
 	if (!err)
+		err = agent_http_reload(a, c, e);
+	if (!err) {
 		err = replace_recorder(a, c, &f, e);
+		if (err && agent_http_reload(a, &a->config, &ignored))
+			agent_say(a, AGENT_ERROR, "HTTP is off: %s", ignored.text);
+	}
+	if (!err)
+		live_recorded(a->live, c->label_set);
 	if (!err && ship_changed)
 		err = agent_ship(a, c, false, e);
 	return err;

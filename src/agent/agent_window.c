@@ -174,14 +174,30 @@ static int spool_window(struct agent *a, struct window *w, struct error *e)
 	return err;
 }
 
-int agent_cut(struct agent *a, struct error *e)
+int agent_slice(struct agent *a, struct error *e)
 {
-	uint64_t begin = clock_monotonic();
 	struct window *w;
 	int err = recorder_cut(a->recorder, &w, e);
 
 	if (err)
+		live_end(a->live, err, e->text);
+	else if ((err = live_add(a->live, w)))
+		error_set(e, err, "no memory to add up the slices of a window");
+	a->metrics.window_failures += err != 0;
+	return err;
+}
+
+int agent_cut(struct agent *a, struct error *e)
+{
+	uint64_t begin = clock_monotonic();
+	struct window *w;
+	int err = agent_slice(a, e);
+
+	if (err)
 		return err;
+	err = live_ship(a->live, &w);
+	if (err)
+		return error_set(e, err, "no memory to add up the slices of a window");
 	a->metrics.late_windows += a->due && window_get_info(w)->end > a->due + LATE_NS;
 	err = spool_window(a, w, e);
 	window_free(w);
@@ -189,9 +205,19 @@ int agent_cut(struct agent *a, struct error *e)
 	return err;
 }
 
+// The last window belongs to its recorder; what was cut off before it, to the slices.
 int agent_last(struct agent *a, struct recorder *r, struct error *e)
 {
-	struct window *w = recorder_last(r);
+	struct window *last = recorder_last(r), *w;
+	int err = last ? window_copy(last, &w) : -ENODATA;
 
-	return w ? spool_window(a, w, e) : 0;
+	if (!err)
+		err = live_add(a->live, w);
+	if (!err)
+		err = live_ship(a->live, &w);
+	if (err)
+		return last ? error_set(e, err, "no memory for the last window") : 0;
+	err = spool_window(a, w, e);
+	window_free(w);
+	return err;
 }

@@ -12,6 +12,7 @@
 #include "agent/recorder_internal.h"
 #include "agent/series.h"
 #include "agent/service.h"
+#include "agent/view.h"
 #include "common/text.h"
 #include "pprof/builder.h"
 
@@ -20,6 +21,8 @@ struct output {
 	struct recorder *r;
 	struct pprof_builder *b;
 	uint32_t service; // whose rows are shown, 0 = all
+	struct window_view view; // and which of them, and how
+	bool device[AGGREGATE_DISKS]; // that view.device means
 	uint32_t kernel_mapping;
 	double period_ns; // of a CPU sample
 	uint64_t recovered, resolved;  // samples whose skipped caller was recovered, of all
@@ -67,7 +70,7 @@ static uint32_t location_id(struct output *o, const struct frame *f)
 // Always in this order; which there are depends only on --labels.
 static unsigned make_labels(struct output *o, const struct row *row, struct pprof_label_info l[LABELS_MAX])
 {
-	enum label_set set = o->r->options.labels;
+	enum label_set set = o->view.labels;
 	const char *comm = resolver_comm(o->r->resolver, &row->key);
 	bool io = !row->key.cpu;
 	unsigned n = 0;
@@ -97,7 +100,7 @@ static unsigned make_labels(struct output *o, const struct row *row, struct ppro
 // The frames that --root asks for, "service,device": the labels' values.
 static unsigned root_frames(struct output *o, const struct row *row, char text[ROOTS_MAX][80], const char *out[ROOTS_MAX])
 {
-	const char *at = o->r->options.root;
+	const char *at = o->view.root;
 	unsigned n = 0;
 
 	while (at && *at && n < ROOTS_MAX) {
@@ -248,7 +251,10 @@ static void comment_series(struct output *o)
 	uint64_t whole_steps = (o->w->info.end_mono - o->w->info.start_mono) / s->step;
 	unsigned n = whole_steps < SERIES_STEPS ? (unsigned)whole_steps : SERIES_STEPS;
 
-	for (uint16_t disk = 0; disk < AGGREGATE_DISKS && !o->service && n >= SERIES_LEAST; disk++) {
+	if (o->service || o->view.service || o->view.device)
+		return;
+
+	for (uint16_t disk = 0; disk < AGGREGATE_DISKS && n >= SERIES_LEAST; disk++) {
 		for (uint8_t op = 0; op < OP_CLASSES; op++) {
 			const struct series_steps *of = s->of[disk][op];
 			struct buf text = { 0 };
@@ -308,6 +314,10 @@ static void comment_host(struct output *o)
 
 static bool is_shown(const struct output *o, const struct row *row)
 {
+	if (o->view.device && (row->key.cpu || !o->device[row->key.disk]))
+		return false;
+	if (o->view.service)
+		return !strcmp(resolver_service(o->r->resolver, &row->key), o->view.service);
 	return !o->service || (row->key.not_sampled ? SERVICE_NOT_SAMPLED : row->key.who.service) == o->service;
 }
 
@@ -322,9 +332,11 @@ static int add_rows(struct output *o)
 	return err;
 }
 
-static void owner_name(const struct recorder *r, uint32_t service, char *out, size_t cap)
+static void owner_name(const struct recorder *r, uint32_t service, const struct window_view *v, char *out, size_t cap)
 {
-	if (service == SERVICE_NOT_SAMPLED)
+	if (v->service)
+		snprintf(out, cap, "[service %s]", v->service);
+	else if (service == SERVICE_NOT_SAMPLED)
 		snprintf(out, cap, "[service [not sampled]]");
 	else if (service)
 		snprintf(out, cap, "[service %s]", frames_text_get(resolver_frames(r->resolver), service));
@@ -332,7 +344,23 @@ static void owner_name(const struct recorder *r, uint32_t service, char *out, si
 		snprintf(out, cap, "[node %s]", r->node);
 }
 
-int profile_make(const struct window *w, uint32_t service, struct buf *ret_gz)
+static void choose_devices(struct output *o)
+{
+	const char *name = o->view.device;
+
+	if (!name)
+		return;
+	if (!strncmp(name, "/dev/", 5))
+		name += 5;
+	for (unsigned i = 0; i < o->r->n_disks; i++) {
+		const struct device *d = devices_find(o->r->devices, o->r->disk_devs[i]);
+
+		o->device[i] = !strcmp(o->r->disks[i], name) ||
+			       (d && (!strcmp(d->mapper, o->view.device) || !strcmp(d->mount, o->view.device)));
+	}
+}
+
+int profile_make(const struct window *w, uint32_t service, const struct window_view *view, struct buf *ret_gz)
 {
 	struct recorder *r = w->recorder;
 	struct output *o = calloc(1, sizeof(*o));
@@ -342,14 +370,18 @@ int profile_make(const struct window *w, uint32_t service, struct buf *ret_gz)
 
 	if (!o)
 		return -ENOMEM;
-	owner_name(r, service, owner, sizeof(owner));
 	*o = (struct output){ .w = w, .r = r, .service = service, .period_ns = r->options.cpu_hz ? 1e9 / r->options.cpu_hz : 0 };
+	o->view = view ? *view : (struct window_view){ .labels = r->options.labels, .type = PPROF_IO_TIME };
+	o->view.root = o->view.root ? o->view.root : r->options.root;
+	owner_name(r, service, &o->view, owner, sizeof(owner));
+	choose_devices(o);
 	o->b = pprof_builder_new(owner);
 	if (!o->b)
 		goto out;
 	err = add_rows(o);
 	if (err)
 		goto out;
+	pprof_set_default_type(o->b, o->view.type);
 	pprof_set_time(o->b, w->info.start, w->info.end_mono - w->info.start_mono);
 	comment_host(o);
 	for (unsigned i = 0; i < AGGREGATE_DISKS; i++)

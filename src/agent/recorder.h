@@ -108,6 +108,7 @@ void window_free(struct window *w); // NULL too
 const struct window_info *window_get_info(const struct window *w);
 // Adds a window that begins where `into` ends; windows between that are left out are a gap that nobody sees.
 int window_merge(struct window *into, const struct window *w);
+int window_copy(const struct window *w, struct window **ret); // 0 or -ENOMEM; to be freed before the recorder
 // One gzipped profile of the whole node.
 int window_profile(struct window *w, struct buf *ret_gz, struct error *e);
 // One gzipped profile for each service that did something, in order of their names; mapping[0] is `[service NAME]`. What

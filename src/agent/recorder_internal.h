@@ -107,8 +107,10 @@ int in_flight_housekeep(struct recorder *r);
 
 #define SERVICE_NOT_SAMPLED UINT32_MAX // of operations of which none was sampled
 
-// profile.c: of one service, or of the node when it is 0.
-int profile_make(const struct window *w, uint32_t service, struct buf *ret_gz);
+struct window_view;
+
+// profile.c: of one service, or of the node when it is 0. view may be NULL.
+int profile_make(const struct window *w, uint32_t service, const struct window_view *view, struct buf *ret_gz);
 void recorder_sum_losses(struct recorder *r); // into r->losses, from the kernel and from procs
 
 #endif

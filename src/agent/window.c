@@ -7,6 +7,8 @@
 #include <utlist.h>
 
 #include "agent/recorder_internal.h"
+#include "agent/rows.h"
+#include "agent/view.h"
 #include "common/clock.h"
 
 static void sum_rows(const struct recorder *r, const struct rows *rows, struct window_info *info)
@@ -164,9 +166,38 @@ int window_merge(struct window *into, const struct window *w)
 	return 0;
 }
 
+// A window of its own that has what w has.
+int window_copy(const struct window *w, struct window **ret)
+{
+	struct window *copy = calloc(1, sizeof(*copy));
+	int err = -ENOMEM;
+
+	if (!copy)
+		return err;
+	*copy = (struct window){ .recorder = w->recorder, .info = w->info };
+	copy->rows = rows_new(rows_get_info(w->rows)->window, rows_get_info(w->rows)->start);
+	if (copy->rows)
+		err = rows_merge(copy->rows, w->rows);
+	if (!err)
+		err = rows_sort(copy->rows);
+	if (err) {
+		rows_free(copy->rows);
+		free(copy);
+		return err;
+	}
+	DL_APPEND(w->recorder->windows, copy);
+	*ret = copy;
+	return 0;
+}
+
 int window_profile(struct window *w, struct buf *ret_gz, struct error *e)
 {
-	int err = profile_make(w, 0, ret_gz);
+	return window_profile_view(w, NULL, ret_gz, e);
+}
+
+int window_profile_view(struct window *w, const struct window_view *v, struct buf *ret_gz, struct error *e)
+{
+	int err = profile_make(w, 0, v, ret_gz);
 
 	return err ? error_set(e, err, "cannot make the profile: %s", strerror(-err)) : 0;
 }
@@ -215,7 +246,7 @@ int window_services(struct window *w, window_service_fn fn, void *context, struc
 	for (unsigned i = 0; !err && i < n; i++) {
 		struct buf gz = { 0 };
 
-		err = profile_make(w, services[i].id, &gz);
+		err = profile_make(w, services[i].id, NULL, &gz);
 		if (err)
 			break;
 		err = fn(services[i].name, &gz, context);

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "http/internal.h"
+
+bool http_client_gone(const struct http_request *q)
+{
+	struct pollfd p = { .fd = q->socket, .events = POLLRDHUP };
+
+	return q->socket >= 0 && poll(&p, 1, 0) > 0;
+}
 
 const char *http_argument_nth(const struct http_request *q, const char *name, unsigned i)
 {

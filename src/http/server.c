@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +80,7 @@ static struct http_job *job_new(struct http_server *s, struct MHD_Connection *c,
 {
 	struct http_job *j = calloc(1, sizeof(*j));
 	int arguments = MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, NULL, NULL);
+	const union MHD_ConnectionInfo *info;
 
 	if (!j)
 		return NULL;
@@ -85,6 +88,8 @@ static struct http_job *job_new(struct http_server *s, struct MHD_Connection *c,
 	j->connection = c;
 	j->request.path = route->path;
 	j->request.server = s;
+	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	j->request.socket = info ? info->connect_fd : -1;
 	j->response.status = MHD_HTTP_OK;
 	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, take_argument, &j->request);
 	if (arguments == (int)j->request.n)
@@ -326,6 +331,21 @@ static int start_daemon(struct http_server *s, const struct sockaddr_storage *ad
 			 errno ? strerror(errno) : "are the certificate and the key PEM files that belong together?");
 }
 
+// Signals are for the thread that asks for them: that of the daemon's loop.
+static int start_threads(struct http_server *s, const struct sockaddr_storage *address, struct error *e)
+{
+	const struct http_options *o = &s->options;
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	s->workers = http_workers_new(o->running ? o->running : 4, o->waiting ? o->waiting : 32, run_job, s);
+	err = s->workers ? start_daemon(s, address, e) : error_set(e, -ENOMEM, "cannot start threads for HTTP");
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
 int http_server_new(const struct http_options *options, const struct http_route *routes, void *context, struct http_server **ret,
 		    struct error *e)
 {
@@ -347,10 +367,8 @@ int http_server_new(const struct http_options *options, const struct http_route 
 		err = read_tls(s, e);
 	if (!err)
 		err = http_auth_read(options, loopback, &s->auth, e);
-	if (!err) {
-		s->workers = http_workers_new(options->running ? options->running : 4, options->waiting ? options->waiting : 32, run_job, s);
-		err = s->workers ? start_daemon(s, &address, e) : error_set(e, -ENOMEM, "cannot start threads for HTTP");
-	}
+	if (!err)
+		err = start_threads(s, &address, e);
 	if (err) {
 		http_server_free(s);
 		return err;

@@ -38,6 +38,7 @@ struct http_request {
 	unsigned n;
 	struct http_argument argument[HTTP_ARGUMENTS];
 	const struct http_server *server; // for http_stopping
+	int socket;			  // for http_client_gone
 };
 
 struct http_response {
@@ -71,6 +72,9 @@ void http_server_free(struct http_server *s);
 bool http_stopping(const struct http_server *s);
 uint16_t http_port(const struct http_server *s); // that it got, where listen said 0
 const struct http_counters *http_get_counters(const struct http_server *s);
+
+// Whether the client has closed the connection: a handler that waits for long looks at it meanwhile.
+bool http_client_gone(const struct http_request *q);
 
 // Of a request: NULL when it is not there.
 const char *http_argument_of(const struct http_request *q, const char *name);

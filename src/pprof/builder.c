@@ -36,20 +36,37 @@ static int add_string(struct pprof_builder *b, const char *text, uint32_t *ret)
 	return profile_string(b->profile, b->text.data, len, ret);
 }
 
+static const char *const type_names[PPROF_TYPES][2] = {
+	[PPROF_IO_OPS] = { "io_ops", "count" },
+	[PPROF_IO_TIME] = { "io_time", "nanoseconds" },
+	[PPROF_READ_BYTES] = { "read_bytes", "bytes" },
+	[PPROF_WRITE_BYTES] = { "write_bytes", "bytes" },
+	[PPROF_CPU] = { "cpu", "nanoseconds" },
+};
+
+int pprof_type_parse(const char *name, enum pprof_type *ret)
+{
+	for (unsigned i = 0; i < PPROF_TYPES; i++) {
+		if (strcmp(name, type_names[i][0]))
+			continue;
+		*ret = i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+void pprof_set_default_type(struct pprof_builder *b, enum pprof_type type)
+{
+	b->profile->default_type = b->profile->types[type].type;
+}
+
 static int set_types(struct pprof_builder *b)
 {
-	static const char *const names[PPROF_TYPES][2] = {
-		[PPROF_IO_OPS] = { "io_ops", "count" },
-		[PPROF_IO_TIME] = { "io_time", "nanoseconds" },
-		[PPROF_READ_BYTES] = { "read_bytes", "bytes" },
-		[PPROF_WRITE_BYTES] = { "write_bytes", "bytes" },
-		[PPROF_CPU] = { "cpu", "nanoseconds" },
-	};
 	struct profile_type types[PPROF_TYPES];
 	struct profile *p = b->profile;
 
 	for (unsigned i = 0; i < PPROF_TYPES; i++)
-		if (add_string(b, names[i][0], &types[i].type) || add_string(b, names[i][1], &types[i].unit))
+		if (add_string(b, type_names[i][0], &types[i].type) || add_string(b, type_names[i][1], &types[i].unit))
 			return -ENOMEM;
 	p->default_type = types[PPROF_IO_TIME].type;
 	p->period = 1;

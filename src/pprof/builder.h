@@ -23,6 +23,8 @@ enum pprof_type {
 struct pprof_builder;
 struct profile;
 
+int pprof_type_parse(const char *name, enum pprof_type *ret); // "io_time"; -EINVAL
+
 struct pprof_mapping_info {
 	uint64_t start;	 // first address; 0 with limit 0 for the pseudo mapping
 	uint64_t limit;	 // first address behind it
@@ -61,6 +63,7 @@ uint32_t pprof_add_frame(struct pprof_builder *b, const char *name);
 int pprof_add_sample(struct pprof_builder *b, const uint32_t *locations, unsigned n, const int64_t values[PPROF_TYPES],
 		     const struct pprof_label_info *labels, unsigned n_labels);
 int pprof_add_comment(struct pprof_builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pprof_set_default_type(struct pprof_builder *b, enum pprof_type type); // PPROF_IO_TIME unless set
 void pprof_set_time(struct pprof_builder *b, uint64_t time_ns, uint64_t duration_ns);
 
 // What it has built so far, for those who fill it with the functions of pprof/profile.h; owned by the builder.
