@@ -20,7 +20,7 @@ const struct metric collector_metrics[] = {
 	M(put_off, "refused_total", "cause=\"store\"", NULL, METRIC_COUNTER),
 	M(commits, "commits_total", NULL, "Transactions of the store that became durable.", METRIC_COUNTER),
 	M(commit_errors, "commit_errors_total", NULL, "Transactions of the store that failed.", METRIC_COUNTER),
-	M(commit_ns, "commit_nanoseconds_total", NULL, "Time spent in transactions.", METRIC_COUNTER),
+	M(commit_ns, "commit_seconds_total", NULL, "Time spent in transactions.", METRIC_SECONDS_COUNTER),
 	M(accepted, "accepted_total", NULL, "Connections.", METRIC_COUNTER),
 	M(disconnected, "disconnected_total", NULL, "Connections that ended, those of oversized messages among them.", METRIC_COUNTER),
 	M(accept_errors, "accept_errors_total", NULL, "Connections that could not be accepted.", METRIC_COUNTER),

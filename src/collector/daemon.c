@@ -15,6 +15,7 @@
 
 #include "collector/receive.h"
 #include "collector/settings.h"
+#include "collector/web.h"
 #include "common/notify.h"
 #include "common/text.h"
 
@@ -29,6 +30,7 @@ struct collector {
 	struct allow *allow;
 	struct store *store;
 	struct receiver *receiver;
+	struct web *web; // NULL: nothing is served over HTTP
 	struct collector_counters counters;
 	int signals;
 	int trouble; // of the store, as it was said last
@@ -143,6 +145,8 @@ static int start(struct collector *c, struct error *e)
 	err = read_keys(c, e);
 	if (!err)
 		err = open_store(c, e);
+	if (!err && *c->settings.listen)
+		err = web_new(&c->settings, c->store, &c->counters, &c->web, e);
 	return err ? err : listen_all(c, e);
 }
 
@@ -247,6 +251,8 @@ static void print_metrics(const struct collector *c)
 static void stop(struct collector *c)
 {
 	notify_send("STOPPING=1");
+	web_free(c->web);
+	c->web = NULL;
 	if (!receiver_free(c->receiver, STOP_MS)) {
 		// Killed or so ended: what was acknowledged is durable, the rest is sent again.
 		say(NULL, "stopped while a transaction was going on: agents send again what it held");
@@ -259,6 +265,7 @@ static void stop(struct collector *c)
 
 static void destroy(struct collector *c)
 {
+	web_free(c->web);
 	if (c->receiver)
 		receiver_free(c->receiver, STOP_MS);
 	store_close(c->store);
@@ -281,6 +288,9 @@ int collector_run(const char *config, struct error *e)
 
 		for (unsigned i = 0; i < bind.n; i++)
 			say_format("listening at %s%s", bind.item[i], c.settings.key ? "" : " without encryption");
+		if (c.web)
+			say_format("answering at %s%s, port %u", c.settings.tls_cert ? "https://" : "http://", c.settings.listen,
+				   web_port(c.web));
 		notify_send("READY=1");
 		serve(&c);
 		stop(&c);

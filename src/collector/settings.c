@@ -21,6 +21,9 @@ static const struct config_key keys[] = {
 	{ "collector", "tls_cert", CONFIG_TEXT, AT(tls_cert), 0, 0 },
 	{ "collector", "tls_key", CONFIG_TEXT, AT(tls_key), 0, 0 },
 	{ "collector", "tls_client_ca", CONFIG_TEXT, AT(tls_client_ca), 0, 0 },
+	{ "collector", "query_time", CONFIG_TIME, AT(query_time), 1e8, 3600e9 },
+	{ "collector", "query_memory", CONFIG_SIZE, AT(query_memory), MIB, 1e12 },
+	{ "collector", "queries", CONFIG_U32, AT(queries), 1, 64 },
 	{ "collector", "key", CONFIG_TEXT, AT(key), 0, 0 },
 	{ "collector", "allowed_keys", CONFIG_TEXT, AT(allowed_keys), 0, 0 },
 	{ "collector", "insecure", CONFIG_BOOL, AT(insecure), 0, 0 },
@@ -83,7 +86,8 @@ static int check_solr(const char *path, const struct collector_settings *s, stru
 int settings_read(const char *path, struct collector_settings *ret, struct config **ret_config, struct error *e)
 {
 	struct collector_settings s = { .listen = "127.0.0.1:6063", .directory = DEFAULT_DIRECTORY, .solr_batch = 1000,
-					.solr_commit_within = 10000000000 };
+					.solr_commit_within = 10000000000, .query_time = 30000000000, .query_memory = 256ull << 20,
+					.queries = 2 };
 	struct config *config;
 	int err = config_read(path, keys, sizeof(keys) / sizeof(*keys), &s, &config, e);
 
@@ -105,8 +109,8 @@ int settings_read(const char *path, struct collector_settings *ret, struct confi
 
 void settings_warnings(const struct collector_settings *s, struct buf *to)
 {
-	if (s->token_file || s->tls_cert || s->tls_client_ca || strcmp(s->listen, "127.0.0.1:6063"))
-		buf_printf(to, "[collector] listen, token_file and tls_*: this version serves no HTTP; use 'blkprof query --store'\n");
+	if (!*s->listen && (s->token_file || s->tls_cert || s->tls_client_ca))
+		buf_printf(to, "[collector] token_file and tls_*: listen is empty, so nothing is served over HTTP\n");
 	if (s->solr_url.n)
 		buf_printf(to, "[solr] url: this version does not index into Solr\n");
 }

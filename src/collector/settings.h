@@ -9,6 +9,8 @@
 struct collector_settings {
 	struct config_list bind;
 	const char *listen, *token_file, *tls_cert, *tls_key, *tls_client_ca; // HTTP
+	uint64_t query_time, query_memory; // of one
+	uint32_t queries;		   // at once
 	const char *key, *allowed_keys;
 	bool insecure;
 	const char *directory;

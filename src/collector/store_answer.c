@@ -11,8 +11,11 @@ int query_end_store(struct query *q, struct error *e)
 	int err = 0;
 
 	sums_sort(&q->st.sums);
-	for (size_t i = 0; i < q->st.sums.n && !err; i++)
-		err = bodies_sample(q->st.bodies, &q->st.sums.sum[i], e);
+	for (size_t i = 0; i < q->st.sums.n && !err; i++) {
+		err = i % 1024 ? 0 : watch_ask(&q->watch, e);
+		if (!err)
+			err = bodies_sample(q->st.bodies, &q->st.sums.sum[i], e);
+	}
 	sums_clear(&q->st.sums);
 	return err;
 }
@@ -93,6 +96,23 @@ static int set_time(struct query *q)
 	return err;
 }
 
+void store_coverage_print(const struct store_coverage *c, const struct store_query *q, struct buf *to)
+{
+	double asked = (double)(q->to - q->from) / 1e9 * c->nodes;
+
+	buf_printf(to, "%u windows of %u nodes: %.0f node-seconds", c->windows, c->nodes, (double)c->node_seconds_ns / 1e9);
+	if (asked > 0)
+		buf_printf(to, ", %.1f%% of the time asked for", 100 * (double)c->node_seconds_ns / 1e9 / asked);
+	if (c->straddling)
+		buf_printf(to, "; %u windows that an edge cuts are shared out by time", c->straddling);
+	if (c->rollups)
+		buf_printf(to, "; of %u windows only sums over a longer time, without pid, are left", c->rollups);
+	if (c->ambiguous)
+		buf_printf(to, "; %u windows are left out: the stores have them in sums that overlap", c->ambiguous);
+	if (c->lost)
+		buf_printf(to, "; agents had to drop %" PRIu64 " windows (%.0f s)", c->lost, (double)c->lost_ns / 1e9);
+}
+
 int query_answer(struct query *q, struct buf *ret_gz, struct error *e)
 {
 	struct buf raw = { 0 };
@@ -110,5 +130,7 @@ int query_answer(struct query *q, struct buf *ret_gz, struct error *e)
 	if (!err)
 		err = pprof_gzip(raw.data, raw.len, ret_gz);
 	buf_free(&raw);
+	if (err == -E2BIG)
+		return error_set(e, err, "the answer takes too much memory: ask for a shorter time, or for one node or service");
 	return err ? error_set(e, err, "out of memory") : 0;
 }

@@ -97,6 +97,7 @@ void bodies_free(struct bodies *b)
 		sqlite3_finalize(b->st[k]);
 		idmap_free(&b->ids[k]);
 	}
+	memory_give(&b->p->budget, b->stacks_cap * sizeof(*b->stacks) + b->labels_cap * sizeof(*b->labels));
 	free(b->stacks);
 	free(b->labels);
 	buf_free(&b->location);
@@ -246,7 +247,7 @@ static int make_stack(struct bodies *b, struct numbers *n, struct error *e)
 
 	if (most > STACK_MAX * 10)
 		return -EBADMSG;
-	err = memory_grow(NULL, &b->stacks, &b->stacks_cap, at + most + 1, sizeof(*b->stacks));
+	err = memory_grow(&b->p->budget, &b->stacks, &b->stacks_cap, at + most + 1, sizeof(*b->stacks));
 	while (!err && n->p < n->end) {
 		id += (uint32_t)get_signed(n);
 		err = n->bad ? -EBADMSG : location(b, id, &b->stacks[at + ++count], e);
@@ -284,7 +285,7 @@ static int stack(struct bodies *b, uint32_t id, const uint32_t **ret, uint32_t *
 static int make_labels(struct bodies *b, struct numbers *n, struct error *e)
 {
 	size_t at = b->labels_n, count = 0;
-	int err = memory_grow(NULL, &b->labels, &b->labels_cap, at + (size_t)(n->end - n->p) / 3 + 1, sizeof(*b->labels));
+	int err = memory_grow(&b->p->budget, &b->labels, &b->labels_cap, at + (size_t)(n->end - n->p) / 3 + 1, sizeof(*b->labels));
 
 	while (!err && n->p < n->end && !n->bad) {
 		struct profile_label l = { .key = get_id(n) };

@@ -130,9 +130,9 @@ static int add_columns(struct query *q, const struct span *s, const struct colum
 			if (cut)
 				value[k] = query_share(value[k], s->start, s->end, q->q->from, q->q->to);
 		}
-		if (sums_add(&q->st.sums, id, value))
+		if (!q->take && sums_add(&q->st.sums, id, value))
 			return no_memory(e);
-		err = add_total(q, id.labels, value, e);
+		err = q->take ? q->take(q, id.labels, value, e) : add_total(q, id.labels, value, e);
 		if (err)
 			return err;
 	}
@@ -192,6 +192,11 @@ static int gather_notes(struct query *q, const struct span *s, struct error *e)
 	return err ? no_memory(e) : 0;
 }
 
+static size_t sums_memory(const struct sums *s)
+{
+	return s->cap * sizeof(*s->sum) + s->slots_cap * sizeof(*s->slots);
+}
+
 static int gather_coverage(struct query *q, struct span *s, struct error *e)
 {
 	bool cut = s->start < q->q->from || s->end > q->q->to;
@@ -215,13 +220,17 @@ int query_gather(void *query, struct span *s, struct error *e)
 {
 	struct query *q = query;
 	uint32_t met = 0;
-	int err = meets(q, s->labels, &met, e);
+	int err = watch_ask(&q->watch, e);
 
 	if (!err)
-		err = gather_coverage(q, s, e);
+		err = meets(q, s->labels, &met, e);
 	if (!err)
+		err = gather_coverage(q, s, e);
+	if (!err && !q->take)
 		err = gather_notes(q, s, e);
-	return err ? err : gather_columns(q, s, met, e);
+	if (!err)
+		err = gather_columns(q, s, met, e);
+	return err ? err : watch_memory(&q->watch, sums_memory(&q->st.sums), e);
 }
 
 static int total_of_labels(struct query *q, uint32_t labels, const struct label_total *t, struct error *e)

@@ -11,23 +11,18 @@
 #include "pprof/wire.h"
 
 struct listed {
-	char *name;
+	uint32_t name; // in `names`
 	uint64_t from, to, windows;
 };
 
 struct listing {
+	struct query q; // the steps of one, without its sums
 	enum store_list what;
-	const struct store_query *q;
-	store_list_fn fn;
-	void *fn_context;
-	sqlite3 *db;
-	struct spans *spans;
-	struct bodies *bodies;
-	struct pprof_builder *builder;
-	struct idmap by_service; // index + 1
-	struct listed *item;
+	struct intern names;
+	struct idmap by_service; // of the store at hand: index + 1
+	struct listed *item;	 // of nodes and services: in the order of `names`
 	size_t n, cap;
-	const char *node;
+	uint32_t node;
 };
 
 static int no_memory(struct error *e)
@@ -35,16 +30,20 @@ static int no_memory(struct error *e)
 	return error_set(e, -ENOMEM, "out of memory");
 }
 
-static int add_item(struct listing *l, const char *name, size_t *ret, struct error *e)
+// The item of that name, made when there is none.
+static int find_item(struct listing *l, const char *name, size_t *ret, struct error *e)
 {
-	char *copy = strdup(name);
+	uint32_t id;
+	bool made;
 
-	if (!copy || memory_grow(NULL, &l->item, &l->cap, l->n + 1, sizeof(*l->item))) {
-		free(copy);
+	if (intern_put(&l->names, name, strlen(name), &id, &made))
 		return no_memory(e);
-	}
-	l->item[l->n] = (struct listed){ .name = copy };
-	*ret = l->n++;
+	*ret = id - 1;
+	if (!made)
+		return 0;
+	if (memory_grow(NULL, &l->item, &l->cap, id, sizeof(*l->item)))
+		return no_memory(e);
+	l->item[l->n++] = (struct listed){ .name = id };
 	return 0;
 }
 
@@ -69,9 +68,9 @@ static int list_services(struct listing *l, struct span *s, struct error *e)
 		found = idmap_find(&l->by_service, (uint32_t)id);
 		at = found ? *found - 1 : 0;
 		if (!found) {
-			err = bodies_text(l->bodies, (uint32_t)id, &text, e);
+			err = bodies_text(l->q.st.bodies, (uint32_t)id, &text, e);
 			if (!err)
-				err = add_item(l, profile_text(pprof_builder_profile(l->builder), text), &at, e);
+				err = find_item(l, profile_text(l->q.p, text), &at, e);
 			if (!err && idmap_put(&l->by_service, (uint32_t)id, (uint32_t)at + 1))
 				err = no_memory(e);
 			if (err)
@@ -82,43 +81,67 @@ static int list_services(struct listing *l, struct span *s, struct error *e)
 	return 0;
 }
 
+static int list_window(struct listing *l, const struct span *s, struct error *e)
+{
+	if (memory_grow(NULL, &l->item, &l->cap, l->n + 1, sizeof(*l->item)))
+		return no_memory(e);
+	l->item[l->n++] = (struct listed){ l->node, s->start, s->end, s->windows };
+	return watch_memory(&l->q.watch, l->cap * sizeof(*l->item), e);
+}
+
 static int list_span(void *context, struct span *s, struct error *e)
 {
 	struct listing *l = context;
+	int err = watch_ask(&l->q.watch, e);
 
+	if (err)
+		return err;
 	if (l->what == STORE_SERVICES)
 		return list_services(l, s, e);
-	if (l->what == STORE_NODES) {
-		extend(&l->item[l->n - 1], s);
-		return 0;
-	}
-	return l->fn(l->fn_context, l->node, s->start, s->end, s->windows);
+	if (l->what == STORE_WINDOWS)
+		return list_window(l, s, e);
+	extend(&l->item[l->node - 1], s);
+	return 0;
+}
+
+static int name_node(struct listing *l, const char *name, struct error *e)
+{
+	size_t at;
+	int err = 0;
+
+	if (l->what == STORE_NODES)
+		err = find_item(l, name, &at, e);
+	else if (l->what == STORE_WINDOWS && intern_put(&l->names, name, strlen(name), &l->node, NULL))
+		err = no_memory(e);
+	if (!err && l->what == STORE_NODES)
+		l->node = (uint32_t)at + 1;
+	return err;
 }
 
 static int list_node(struct listing *l, int64_t id, const char *name, uint64_t longest, struct error *e)
 {
-	struct sources taken = { 0 };
 	uint64_t ambiguous = 0;
-	struct spans_query sq = { .node = id, .from = l->q->from, .to = l->q->to, .longest = longest, .taken = &taken,
-				  .fn = list_span, .context = l, .ret_ambiguous = &ambiguous };
-	size_t at;
-	int err = l->what == STORE_NODES ? add_item(l, name, &at, e) : 0;
+	struct spans_query sq = { .node = id, .from = l->q.q->from, .to = l->q.q->to, .longest = longest,
+				  .agent = l->q.n_stores > 1 ? query_agent_number : NULL, .fn = list_span, .context = l,
+				  .ret_ambiguous = &ambiguous };
+	int err = name_node(l, name, e);
 
-	l->node = name;
-	if (!err)
-		err = spans_choose(l->spans, &sq, e);
-	sources_free(&taken);
-	return err;
+	l->q.at = err ? NULL : query_node(&l->q, name);
+	if (!l->q.at)
+		return err ? err : no_memory(e);
+	sq.taken = &l->q.at->taken;
+	err = spans_choose(l->q.st.spans, &sq, e);
+	return err ? err : l->q.error ? no_memory(e) : 0;
 }
 
 static int list_nodes(struct listing *l, struct error *e)
 {
 	sqlite3_stmt *st;
-	int r = db_prepare(l->db, "SELECT id, name, longest FROM nodes WHERE ?1 IS NULL OR name = ?1 ORDER BY name", &st, e);
+	int r = db_prepare(l->q.st.db, "SELECT id, name, longest FROM nodes WHERE ?1 IS NULL OR name = ?1 ORDER BY name", &st, e);
 
 	if (r)
 		return r;
-	sqlite3_bind_text(st, 1, l->q->node, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 1, l->q.q->node, -1, SQLITE_STATIC);
 	while ((r = db_step(st, "read", e)) > 0) {
 		r = list_node(l, sqlite3_column_int64(st, 0), (const char *)sqlite3_column_text(st, 1),
 			      (uint64_t)sqlite3_column_int64(st, 2), e);
@@ -129,48 +152,65 @@ static int list_nodes(struct listing *l, struct error *e)
 	return r;
 }
 
-static int compare_items(const void *a, const void *b)
+static int list_store(struct listing *l, struct store *s, struct error *e)
 {
-	return strcmp(((const struct listed *)a)->name, ((const struct listed *)b)->name);
+	int err = query_open(&l->q, s, e);
+
+	if (!err)
+		err = list_nodes(l, e);
+	query_close(&l->q.st);
+	idmap_clear(&l->by_service);
+	return err;
 }
 
-static int report(struct listing *l)
+static int compare_items(const void *a, const void *b, void *names)
+{
+	const struct listed *x = a, *y = b;
+	int c = x->name == y->name ? 0 : strcmp(intern_key(names, x->name), intern_key(names, y->name));
+
+	if (c)
+		return c;
+	return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+}
+
+static int report(struct listing *l, store_list_fn fn, void *context)
 {
 	int err = 0;
 
 	if (l->n)
-		qsort(l->item, l->n, sizeof(*l->item), compare_items);
+		qsort_r(l->item, l->n, sizeof(*l->item), compare_items, &l->names);
 	for (size_t i = 0; i < l->n && !err; i++)
 		if (l->item[i].windows)
-			err = l->fn(l->fn_context, l->item[i].name, l->item[i].from, l->item[i].to, l->item[i].windows);
+			err = fn(context, intern_key(&l->names, l->item[i].name), l->item[i].from, l->item[i].to, l->item[i].windows);
+	return err;
+}
+
+int store_list_many(struct store *const *stores, unsigned n, enum store_list what, const struct store_query *q, store_list_fn fn,
+		    void *context, struct error *e)
+{
+	struct listing l = { .q = { .q = q, .n_stores = n }, .what = what };
+	int err = query_start(&l.q, e);
+
+	intern_init(&l.names, NULL);
+	for (unsigned i = 0; i < n && !err; i++) {
+		err = list_store(&l, stores[i], e);
+		if (err)
+			error_prefix(e, err, "%s", stores[i]->directory);
+	}
+	err = watch_end(&l.q.watch, err, e);
+	if (!err)
+		err = report(&l, fn, context);
+	intern_free(&l.names);
+	idmap_free(&l.by_service);
+	free(l.item);
+	query_finish(&l.q);
 	return err;
 }
 
 int store_list(struct store *s, enum store_list what, const struct store_query *q, store_list_fn fn, void *context,
 	       struct error *e)
 {
-	struct listing l = { .what = what, .q = q, .fn = fn, .fn_context = context, .builder = pprof_builder_new("") };
-	int err = l.builder ? store_reader(s, &l.db, e) : no_memory(e);
-
-	if (!err)
-		err = db_exec(l.db, "BEGIN", "read", e);
-	if (!err)
-		err = spans_new(l.db, &l.spans, e);
-	if (!err)
-		err = bodies_new(l.db, pprof_builder_profile(l.builder), &l.bodies, e);
-	if (!err)
-		err = list_nodes(&l, e);
-	if (!err)
-		err = report(&l);
-	spans_free(l.spans);
-	bodies_free(l.bodies);
-	sqlite3_close(l.db);
-	for (size_t i = 0; i < l.n; i++)
-		free(l.item[i].name);
-	free(l.item);
-	idmap_free(&l.by_service);
-	pprof_builder_free(l.builder);
-	return err;
+	return store_list_many(&s, 1, what, q, fn, context, e);
 }
 
 static void nearest_of(struct store *s, const struct store_query *q, uint64_t *before, uint64_t *after)

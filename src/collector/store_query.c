@@ -7,13 +7,14 @@
 #include <time.h>
 
 #include "collector/store_query.h"
+#include "pprof/decode.h"
 
 static int no_memory(struct error *e)
 {
 	return error_set(e, -ENOMEM, "out of memory");
 }
 
-static struct query_node *node_of(struct query *q, const char *name)
+struct query_node *query_node(struct query *q, const char *name)
 {
 	struct query_node *n;
 
@@ -30,7 +31,7 @@ static struct query_node *node_of(struct query *q, const char *name)
 	return n;
 }
 
-static int64_t agent_number(void *query, int64_t agent)
+int64_t query_agent_number(void *query, int64_t agent)
 {
 	struct query *q = query;
 	uint8_t key[BATCH_NODE_MAX + 1 + 16] = { 0 };
@@ -72,10 +73,12 @@ static int find_service(struct query *q, struct store *s, struct error *e)
 	return r < 0 ? r : 0;
 }
 
-static int open_store(struct query *q, struct store *s, struct error *e)
+int query_open(struct query *q, struct store *s, struct error *e)
 {
 	int err = store_reader(s, &q->st.db, e);
 
+	if (!err)
+		watch_db(&q->watch, q->st.db);
 	if (!err)
 		err = db_exec(q->st.db, "BEGIN", "read", e);
 	if (!err)
@@ -89,7 +92,7 @@ static int open_store(struct query *q, struct store *s, struct error *e)
 	return err ? err : find_service(q, s, e);
 }
 
-static void close_store(struct query_store *st)
+void query_close(struct query_store *st)
 {
 	spans_free(st->spans);
 	bodies_free(st->bodies);
@@ -107,12 +110,12 @@ static int one_node(struct query *q, int64_t id, const char *name, uint64_t long
 {
 	uint64_t ambiguous = 0;
 	struct spans_query sq = {
-		.node = id, .from = q->q->from, .to = q->q->to, .longest = longest, .agent = q->n_stores > 1 ? agent_number : NULL,
+		.node = id, .from = q->q->from, .to = q->q->to, .longest = longest, .agent = q->n_stores > 1 ? query_agent_number : NULL,
 		.fn = query_gather, .context = q, .ret_ambiguous = &ambiguous,
 	};
 	int err;
 
-	q->at = node_of(q, name);
+	q->at = query_node(q, name);
 	if (!q->at)
 		return no_memory(e);
 	sq.taken = &q->at->taken;
@@ -136,7 +139,7 @@ static int gather_gaps(struct query *q, int64_t node, struct error *e)
 	sqlite3_bind_int64(st, 3, (int64_t)q->q->to);
 	while ((r = db_step(st, "read", e)) > 0) {
 		int64_t agent = sqlite3_column_int64(st, 0);
-		struct source what = { q->n_stores > 1 ? agent_number(q, agent) : agent, (uint64_t)sqlite3_column_int64(st, 1),
+		struct source what = { q->n_stores > 1 ? query_agent_number(q, agent) : agent, (uint64_t)sqlite3_column_int64(st, 1),
 				       (uint64_t)sqlite3_column_int64(st, 2) };
 
 		r = query_note_gap(q->at, what, (uint64_t)sqlite3_column_int64(st, 3), (uint64_t)sqlite3_column_int64(st, 4));
@@ -149,7 +152,7 @@ static int gather_gaps(struct query *q, int64_t node, struct error *e)
 	return r;
 }
 
-static int each_node(struct query *q, struct error *e)
+int query_each_node(struct query *q, struct error *e)
 {
 	sqlite3_stmt *st;
 	int r = db_prepare(q->st.db, "SELECT id, name, longest FROM nodes WHERE ?1 IS NULL OR name = ?1 ORDER BY name", &st, e);
@@ -172,19 +175,20 @@ static int each_node(struct query *q, struct error *e)
 
 static int one_store(struct query *q, struct store *s, struct error *e)
 {
-	int err = open_store(q, s, e);
+	int err = query_open(q, s, e);
 
 	if (!err)
-		err = each_node(q, e);
+		err = query_each_node(q, e);
 	if (!err)
 		err = query_end_store(q, e);
-	close_store(&q->st);
+	query_close(&q->st);
 	return err ? error_prefix(e, err, "%s", s->directory) : 0;
 }
 
-static int start(struct query *q, struct error *e)
+int query_start(struct query *q, struct error *e)
 {
 	char owner[BATCH_SERVICE_MAX + 16];
+	size_t type;
 
 	if (q->q->from >= q->q->to || q->q->to > INT64_MAX)
 		return error_set(e, -EINVAL, "the window is empty: its end is not behind its start");
@@ -198,11 +202,16 @@ static int start(struct query *q, struct error *e)
 	if (!q->builder || !q->unpacker)
 		return no_memory(e);
 	q->p = pprof_builder_profile(q->builder);
+	q->watch.limits = q->q->limits;
+	q->p->budget.limit = q->q->limits ? q->q->limits->memory : 0;
 	intern_init(&q->instances, NULL);
+	if (profile_type_index(q->p, q->q->type, &type, e))
+		return -EINVAL;
+	q->p->default_type = q->p->types[type].type;
 	return 0;
 }
 
-static void finish(struct query *q)
+void query_clear_nodes(struct query *q)
 {
 	for (size_t i = 0; i < q->n_nodes; i++) {
 		sources_free(&q->node[i]->taken);
@@ -211,6 +220,12 @@ static void finish(struct query *q)
 		free(q->node[i]->lost);
 		free(q->node[i]);
 	}
+	q->n_nodes = 0;
+}
+
+void query_finish(struct query *q)
+{
+	query_clear_nodes(q);
 	free(q->node);
 	free(q->by_labels);
 	free(q->used);
@@ -220,7 +235,7 @@ static void finish(struct query *q)
 	pprof_builder_free(q->builder);
 }
 
-static int nothing(struct store *const *stores, unsigned n, const struct store_query *q, struct error *e)
+int query_nothing(struct store *const *stores, unsigned n, const struct store_query *q, struct error *e)
 {
 	uint64_t before = 0, after = 0;
 
@@ -235,19 +250,20 @@ int store_query_many(struct store *const *stores, unsigned n, const struct store
 		     struct store_coverage *ret, struct error *e)
 {
 	struct query q = { .q = sq, .n_stores = n };
-	int err = start(&q, e);
+	int err = query_start(&q, e);
 
 	for (unsigned i = 0; i < n && !err; i++)
 		err = one_store(&q, stores[i], e);
 	if (!err)
 		err = query_end_lost(&q, e);
 	if (!err && !q.coverage.windows)
-		err = nothing(stores, n, sq, e);
+		err = query_nothing(stores, n, sq, e);
 	if (!err)
 		err = query_answer(&q, ret_gz, e);
 	if (!err && ret)
 		*ret = q.coverage;
-	finish(&q);
+	err = watch_end(&q.watch, err, e);
+	query_finish(&q);
 	return err;
 }
 

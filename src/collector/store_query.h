@@ -7,6 +7,7 @@
 #include "collector/store_bodies.h"
 #include "collector/store_notes.h"
 #include "collector/store_spans.h"
+#include "collector/store_watch.h"
 #include "pprof/builder.h"
 
 // Of a node: operations and bytes of a device and operation, by strings of the profile.
@@ -54,8 +55,16 @@ struct query_store {
 
 #define CONDITIONS_MAX 31
 
+struct query;
+
+// What becomes of a sample instead of being added up for the profile.
+typedef int (*query_take_fn)(struct query *q, uint32_t labels, const int64_t *value, struct error *e);
+
 struct query {
 	const struct store_query *q;
+	struct watch watch;
+	query_take_fn take; // NULL = a profile is made
+	void *take_context;
 	unsigned n_stores;
 	struct pprof_builder *builder;
 	struct profile *p;
@@ -73,6 +82,19 @@ struct query {
 	struct store_coverage coverage;
 	int error; // of the agents' numbers
 };
+
+// store_query.c: the steps of a query, for those who make something else of it.
+int query_start(struct query *q, struct error *e);
+int query_open(struct query *q, struct store *s, struct error *e);
+int query_each_node(struct query *q, struct error *e);
+void query_close(struct query_store *st);
+void query_clear_nodes(struct query *q);
+void query_finish(struct query *q);
+// The number of an agent, over all stores.
+int64_t query_agent_number(void *query, int64_t agent);
+// The node of that name; over several stores it may be there already. NULL without memory.
+struct query_node *query_node(struct query *q, const char *name);
+int query_nothing(struct store *const *stores, unsigned n, const struct store_query *q, struct error *e); // says why
 
 // store_gather.c
 int query_gather(void *query, struct span *s, struct error *e); // a span_fn

@@ -258,6 +258,16 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 	return 0;
 }
 
+void store_size(const struct store *s, uint64_t *ret_file, uint64_t *ret_log)
+{
+	char log[4096];
+	struct stat st;
+
+	*ret_file = stat(s->path, &st) ? 0 : (uint64_t)st.st_size;
+	snprintf(log, sizeof(log), "%s-wal", s->path);
+	*ret_log = stat(log, &st) ? 0 : (uint64_t)st.st_size;
+}
+
 void store_close(struct store *s)
 {
 	if (!s)

@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/metrics.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+static const char *type_name(enum metric_type type)
+{
+	return type == METRIC_COUNTER || type == METRIC_SECONDS_COUNTER ? "counter" : "gauge";
+}
+
+static void print_value(const struct metric *m, uint64_t value, struct buf *to)
+{
+	if (m->type == METRIC_SECONDS_COUNTER || m->type == METRIC_SECONDS_GAUGE)
+		buf_printf(to, " %" PRIu64 ".%09" PRIu64 "\n", value / 1000000000, value % 1000000000);
+	else
+		buf_printf(to, " %" PRIu64 "\n", value);
+}
 
 void metrics_print(const struct metric *table, unsigned n, const void *values, struct buf *to)
 {
@@ -11,8 +25,8 @@ void metrics_print(const struct metric *table, unsigned n, const void *values, s
 
 		if (!i || strcmp(m->name, table[i - 1].name))
 			buf_printf(to, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name,
-				   m->type == METRIC_COUNTER ? "counter" : "gauge");
-		buf_printf(to, m->labels ? "%s{%s} %llu\n" : "%s%s %llu\n", m->name, m->labels ? m->labels : "",
-			   (unsigned long long)metric_get(value));
+				   type_name(m->type));
+		buf_printf(to, m->labels ? "%s{%s}" : "%s%s", m->name, m->labels ? m->labels : "");
+		print_value(m, metric_get(value), to);
 	}
 }

@@ -11,6 +11,8 @@
 enum metric_type {
 	METRIC_COUNTER,
 	METRIC_GAUGE,
+	METRIC_SECONDS_COUNTER, // the value is nanoseconds, printed as seconds
+	METRIC_SECONDS_GAUGE,
 };
 
 struct metric {

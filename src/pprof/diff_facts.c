@@ -19,6 +19,7 @@ struct window {
 	const char *node;
 	size_t len;
 	uint64_t start, end;
+	double windows; // that it stands for
 };
 
 // The text behind " KEY=", up to a blank; NULL when there is none.
@@ -67,11 +68,13 @@ static bool same_node(const struct window *a, const struct window *b)
 static void cover(struct window *w, size_t n, struct diff_coverage *c)
 {
 	uint64_t end = 0;
+	double windows = 0;
 
 	qsort(w, n, sizeof(*w), by_node_and_start);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t from = w[i].start;
 
+		windows += w[i].windows;
 		if (!i || !same_node(&w[i - 1], &w[i])) {
 			c->nodes++;
 			end = 0;
@@ -83,7 +86,7 @@ static void cover(struct window *w, size_t n, struct diff_coverage *c)
 			end = w[i].end;
 		}
 	}
-	c->windows = (unsigned)n;
+	c->windows = windows < UINT32_MAX ? (unsigned)windows : UINT32_MAX;
 }
 
 static bool is(const char *comment, const char *kind)
@@ -120,6 +123,7 @@ int diff_read_facts(const struct profile *p, struct diff_facts *ret)
 			w[n].node = field(c, "node", &w[n].len);
 			w[n].start = (uint64_t)number(c, "start");
 			w[n].end = w[n].start + (uint64_t)number(c, "duration");
+			w[n].windows = fmax(1, number(c, "windows"));
 			n += w[n].node && w[n].end > w[n].start;
 		} else if (is(c, "sampled")) {
 			f.coverage.stacks += number(c, "stacks");

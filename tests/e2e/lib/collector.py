@@ -30,9 +30,10 @@ def keygen(path):
 
 
 class Collector:
-    """A collector in `folder`; with curve it has a key, and the file `allowed` says who may send."""
+    """A collector in `folder`; with curve it has a key, and the file `allowed` says who may send. It serves HTTP when `http`
+    is a list of more lines of its configuration."""
 
-    def __init__(self, folder, curve=False, wrapper=(), store=None, env=None, files=None, address=None):
+    def __init__(self, folder, curve=False, wrapper=(), store=None, env=None, files=None, address=None, http=None):
         self.folder, self.wrapper, self.env, self.files = folder, list(wrapper), env, files
         self.port = free_port()
         self.address = address or "tcp://127.0.0.1:%d" % self.port
@@ -40,7 +41,9 @@ class Collector:
         self.allowed, self.log_path = os.path.join(folder, "allowed"), os.path.join(folder, "collector.log")
         self.config = os.path.join(folder, "collector.conf")
         self.public = None
+        self.http_port = free_port() if http is not None else None
         lines = ["[collector]", "bind = %s" % self.address]
+        lines += ["listen ="] if http is None else ["listen = 127.0.0.1:%d" % self.http_port, *http]
         if curve:
             self.public = keygen(os.path.join(folder, "collector.key"))
             open(self.allowed, "a").close()

@@ -79,22 +79,24 @@ static void nobody_to_tell(void **state)
 static void metrics_as_prometheus_reads_them(void **state)
 {
 	struct {
-		uint64_t a, b, g;
-	} v = { 0 };
+		uint64_t a, b, g, t;
+	} v = { .t = 1500000007 };
 	static const struct metric table[] = {
 		{ "x_total", "why=\"a\"", "Things.", METRIC_COUNTER, 0 },
 		{ "x_total", "why=\"b\"", NULL, METRIC_COUNTER, 8 },
 		{ "g", NULL, "Now.", METRIC_GAUGE, 16 },
+		{ "t_seconds_total", NULL, "Time.", METRIC_SECONDS_COUNTER, 24 },
 	};
 	struct buf out = { 0 };
 
 	metric_add(&v.a, 2);
 	metric_add(&v.a, 1);
 	metric_set(&v.g, UINT64_MAX);
-	metrics_print(table, 3, &v, &out);
+	metrics_print(table, 4, &v, &out);
 	buf_byte(&out, 0);
 	assert_string_equal((char *)out.data, "# HELP x_total Things.\n# TYPE x_total counter\nx_total{why=\"a\"} 3\n"
-					      "x_total{why=\"b\"} 0\n# HELP g Now.\n# TYPE g gauge\ng 18446744073709551615\n");
+					      "x_total{why=\"b\"} 0\n# HELP g Now.\n# TYPE g gauge\ng 18446744073709551615\n"
+					      "# HELP t_seconds_total Time.\n# TYPE t_seconds_total counter\nt_seconds_total 1.500000007\n");
 	buf_free(&out);
 }
 
