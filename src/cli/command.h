@@ -32,6 +32,7 @@ int commands_main(int argc, char **argv);
 // Shell completion and manual pages, made of the tables.
 void completion_bash(FILE *to);
 void completion_zsh(FILE *to);
+void completion_fish(FILE *to);
 // The manual page of a command (NULL: of the program): header and synopsis, then `prose`, in which a line "@OPTIONS@"
 // stands for the options and "@COMMANDS@" for the list of commands.
 void man_page(const struct command *c, const char *prose, FILE *to);

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 
-static const char *const shells[] = { "bash", "zsh", NULL };
+static const char *const shells[] = { "bash", "zsh", "fish", NULL };
 
 struct completion_options {
 	struct arguments shell;
@@ -19,7 +19,7 @@ static int check(void *options, struct error *e)
 	for (unsigned i = 0; shells[i]; i++)
 		if (!strcmp(o->shell.v[0], shells[i]))
 			return 0;
-	return error_set(e, -EINVAL, "'%.60s' is not allowed; allowed: bash, zsh", o->shell.v[0]);
+	return error_set(e, -EINVAL, "'%.60s' is not allowed; allowed: bash, zsh, fish", o->shell.v[0]);
 }
 
 static int run(const void *options)
@@ -29,6 +29,8 @@ static int run(const void *options)
 
 	if (!strcmp(o->shell.v[0], "zsh"))
 		completion_zsh(stdout);
+	else if (!strcmp(o->shell.v[0], "fish"))
+		completion_fish(stdout);
 	else
 		completion_bash(stdout);
 	if (!fflush(stdout) && !ferror(stdout))
@@ -42,12 +44,12 @@ static const struct completion_options defaults;
 const struct command command_completion = {
 	.name = "completion",
 	.summary = "print what a shell needs to complete blkprof",
-	.usage = "bash|zsh",
+	.usage = "bash|zsh|fish",
 	.about = "Prints a script that completes blkprof's commands, options and values. An installed blkprof has it in place; "
 		 "otherwise: source <(blkprof completion bash)",
 	.defaults = &defaults,
 	.size = sizeof(defaults),
-	.argument = "bash|zsh",
+	.argument = "bash|zsh|fish",
 	.arguments = offsetof(struct completion_options, shell),
 	.min = 1,
 	.max = 1,

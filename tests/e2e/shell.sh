@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # test: program=plain timeout=120
-# Completion works in bash and zsh, and there is a manual page of every command that man renders without a complaint.
+# Completion works in bash, zsh and fish, and there is a manual page of every command that man renders without a complaint.
 set -uo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -50,7 +50,7 @@ bash_completion() {
 	expect "cat" blkprof record -d 5 -- ca
 	expect "cat" blkprof record -d 5 --backend = auto ca
 	expect "/proc/self/stat" blkprof record -d 5 cat /proc/self/sta
-	expect "bash zsh" blkprof completion ""
+	expect "bash zsh fish" blkprof completion ""
 	expect "--help" blkprof doctor --h
 	[ -z "$(offers blkprof record --rate "")" ] || complain "bash: something is offered for a number"
 }
@@ -64,6 +64,28 @@ zsh_completion() {
 		complain "zsh: nothing is registered"
 	zsh -f -c "autoload -U compinit && compinit -u -D && source $scratch/_blkprof && [[ \$_comps[blkprof] == _blkprof ]]" ||
 		complain "zsh: nothing is registered when the script is sourced"
+}
+
+# fish_offers 'CANDIDATES' LINE: fish offers all of them where LINE ends.
+fish_offers() {
+	local got word
+	got=$(HOME=$scratch fish --no-config -c "source $scratch/fish; complete -C '$2'" 2>&1 | cut -f 1)
+	for word in $1; do
+		grep -qxFe "$word" <<<"$got" || complain "fish: '$2' does not offer $word but: ${got//$'\n'/ }"
+	done
+}
+
+fish_completion() {
+	command -v fish >/dev/null || { skipped="no fish here" && return; }
+	"$BLKPROF" completion fish >"$scratch/fish" || complain "completion fish failed"
+	fish --no-execute "$scratch/fish" || complain "fish refuses the completion"
+	fish_offers "record top diff completion" "blkprof "
+	fish_offers "--help" "blkprof --h"
+	fish_offers "--duration --backend --help" "blkprof record --"
+	fish_offers "auto fentry kprobe tracepoint" "blkprof record --backend "
+	fish_offers "$scratch/fish" "blkprof top $scratch/fi"
+	fish_offers "cat" "blkprof record -d 5 -- ca"
+	fish_offers "bash zsh fish" "blkprof completion "
 }
 
 manual_pages() {
@@ -84,6 +106,7 @@ manual_pages() {
 
 bash_completion
 zsh_completion
+fish_completion
 manual_pages
 [ $bad = 0 ] || exit 1
 [ -z "$skipped" ] || { echo "$skipped" && exit 77; }
