@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
-#include "agent/cost.h"
 #include "common/clock.h"
 
 #define STEP_MS 100
@@ -41,9 +40,12 @@ static int open_http(struct agent *a, struct error *e)
 	size_t rows = a->config.memory / 8 / ROW_BYTES;
 
 	a->live = live_new(rows);
-	if (!a->live)
+	a->io = io_metrics_new(0, 0);
+	if (!a->live || !a->io)
 		return error_set(e, -ENOMEM, "no memory for the agent; free some and try again");
 	live_recorded(a->live, a->config.label_set);
+	a->metrics.memory_budget = a->config.memory;
+	agent_publish(a);
 	return agent_http_open(a, &a->config, e);
 }
 
@@ -69,6 +71,7 @@ int agent_new(const char *path, agent_log_fn log, void *context, struct agent **
 		error_set(e, err, "no memory for the agent; free some and try again");
 		goto fail;
 	}
+	pthread_mutex_init(&a->measuring, NULL);
 	a->log = log;
 	a->log_context = context;
 	err = agent_config_read(path, &a->config, e);
@@ -112,6 +115,7 @@ static int end_window(struct agent *a, struct error *e)
 	int err = agent_cut(a, e);
 
 	a->due = 0;
+	agent_publish(a);
 	agent_refresh_filter(a);
 	malloc_trim(0); // a window's profiles were the largest thing there was
 	// A window that could not be made is a loss that is counted and said; the next one may be made.
@@ -192,47 +196,11 @@ void agent_free(struct agent *a)
 	if (!ended)
 		return; // its thread may use the spool and the log until the process ends
 	spool_close(a->spool, 0);
+	io_metrics_free(a->io);
+	pthread_mutex_destroy(&a->measuring);
 	agent_config_free(&a->config);
 	free(a->path);
 	free(a);
-}
-
-void agent_measure(struct agent *a, struct agent_metrics *ret)
-{
-	struct agent_metrics m = a->metrics;
-	struct cost c;
-
-	cost_read(&c);
-	m.cpu_ns = c.cpu_ns;
-	m.bpf_ns = c.bpf_ns + a->retired_bpf_ns;
-	m.bpf_runs = c.bpf_runs + a->retired_bpf_runs;
-	m.rss = c.rss;
-	m.peak_rss = c.peak_rss;
-	m.map_bytes = c.map_bytes;
-	m.memory_budget = a->config.memory;
-	spool_stats(a->spool, &m.spool);
-	*ret = m;
-}
-
-void agent_metrics_text(struct agent *a, struct buf *ret)
-{
-	struct agent_metrics m;
-	struct ship_stats s;
-
-	agent_measure(a, &m);
-	agent_metrics_print(&m, ret);
-	if (!a->ship)
-		return;
-	ship_stats(a->ship, &s);
-	metrics_print(ship_metrics, ship_metrics_n, &s, ret);
-}
-
-void agent_metrics_line(struct agent *a, struct buf *ret)
-{
-	struct agent_metrics m;
-
-	agent_measure(a, &m);
-	agent_metrics_summary(&m, ret);
 }
 
 const char *agent_backend(const struct agent *a)

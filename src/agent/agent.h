@@ -31,7 +31,7 @@ int agent_reload(struct agent *a);
 int agent_stop(struct agent *a, unsigned timeout_ms, struct error *e);
 void agent_free(struct agent *a); // NULL too
 
-// As of now. The text is Prometheus' or, short, one line for a log.
+// As of now, from any thread. The text is Prometheus' or, short, one line for a log.
 void agent_measure(struct agent *a, struct agent_metrics *ret);
 void agent_metrics_text(struct agent *a, struct buf *ret);
 void agent_metrics_line(struct agent *a, struct buf *ret);

@@ -68,6 +68,19 @@ static int pull(void *context, const struct http_request *q, struct http_respons
 	return 0;
 }
 
+static int metrics(void *context, const struct http_request *q, struct http_response *r, struct error *e)
+{
+	static const char *const names[] = { NULL };
+	int err = http_check_arguments(q, names, e);
+
+	if (err)
+		return err;
+	agent_metrics_text(context, &r->body);
+	agent_metrics_http(q->server, &r->body);
+	r->type = "text/plain; version=0.0.4; charset=utf-8";
+	return 0;
+}
+
 static int healthy(void *context, const struct http_request *q, struct http_response *r, struct error *e)
 {
 	struct agent *a = context;
@@ -81,6 +94,7 @@ static int healthy(void *context, const struct http_request *q, struct http_resp
 
 static const struct http_route routes[] = {
 	{ .path = "/debug/pprof/io", .fn = pull },
+	{ .path = "/metrics", .fn = metrics },
 	{ .path = "/healthz", .fn = healthy, .open = true, .quick = true },
 	{ .path = NULL },
 };

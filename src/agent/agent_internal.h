@@ -3,11 +3,13 @@
 #ifndef BLKPROF_AGENT_AGENT_INTERNAL_H
 #define BLKPROF_AGENT_AGENT_INTERNAL_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 
 #include "agent/agent.h"
 #include "agent/agent_config.h"
+#include "agent/io_metrics.h"
 #include "agent/live.h"
 #include "agent/ship.h"
 #include "agent/spool.h"
@@ -30,11 +32,17 @@ struct agent {
 	uint64_t stepped;	     // when the loop last turned, ns; read by other threads
 	uint64_t due;		     // end of this window, ns since the epoch
 	uint64_t ended;		     // end of the last one
-	uint64_t retired_bpf_ns, retired_bpf_runs; // of probes that were replaced
-	struct agent_metrics metrics;
+	struct agent_metrics metrics; // its bpf_* of probes that were replaced
+	struct io_metrics *io;
+	pthread_mutex_t measuring;
+	struct agent_metrics published; // as of the last window's end, under `measuring`, as a change of `ship` is
 };
 
 void agent_say(struct agent *a, enum agent_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// agent_measure.c
+void agent_publish(struct agent *a);
+void agent_metrics_http(const struct http_server *s, struct buf *ret);
 
 // agent_window.c
 uint64_t agent_next_end(uint64_t now, uint64_t window); // the next multiple of the window's length

@@ -12,6 +12,10 @@
 	{ .name = "blkprof_agent_" n, .help = text, .type = METRIC_COUNTER, .offset = offsetof(struct agent_metrics, field) }
 #define GAUGE(n, field, text)                                                                                       \
 	{ .name = "blkprof_agent_" n, .help = text, .type = METRIC_GAUGE, .offset = offsetof(struct agent_metrics, field) }
+#define SECONDS(n, field, text)                                                                                     \
+	{ .name = "blkprof_agent_" n, .help = text, .type = METRIC_SECONDS_COUNTER, .offset = offsetof(struct agent_metrics, field) }
+#define SECONDS_GAUGE(n, field, text)                                                                               \
+	{ .name = "blkprof_agent_" n, .help = text, .type = METRIC_SECONDS_GAUGE, .offset = offsetof(struct agent_metrics, field) }
 #define DROPPED(cause, field)                                                                                       \
 	{ .name = "blkprof_agent_spool_dropped_total", .labels = "cause=\"" cause "\"",                             \
 	  .help = "Batches that the spool dropped.", .type = METRIC_COUNTER, .offset = offsetof(struct agent_metrics, field) }
@@ -22,15 +26,15 @@ static const struct metric table[] = {
 	COUNTER("profile_bytes_total", profile_bytes, "Bytes of these profiles, compressed."),
 	COUNTER("window_failures_total", window_failures, "Windows that could not be made into a batch."),
 	COUNTER("late_windows_total", late_windows, "Windows that ended more than a second behind their time."),
-	GAUGE("last_window_nanoseconds", last_window_ns, "Time that it took to end the last window."),
+	SECONDS_GAUGE("last_window_seconds", last_window_ns, "Time that it took to end the last window."),
 	COUNTER("reloads_total", reloads, "Configurations that were taken over."),
 	COUNTER("reload_failures_total", reload_failures, "Configurations that were refused."),
 	COUNTER("samples_total", samples, "Stacks that were taken."),
 	COUNTER("own_operations_total", own_ops, "Operations of this agent, kept out."),
 	COUNTER("second_level_operations_total", second_level_ops, "Operations of devices below a stacked one, kept out."),
 	COUNTER("filtered_operations_total", filtered_ops, "Operations that the filters or exclude kept out."),
-	COUNTER("cpu_nanoseconds_total", cpu_ns, "CPU time of the agent's process."),
-	COUNTER("bpf_nanoseconds_total", bpf_ns, "Run time of its BPF programs; 0 unless kernel.bpf_stats_enabled is 1."),
+	SECONDS("cpu_seconds_total", cpu_ns, "CPU time of the agent's process."),
+	SECONDS("bpf_seconds_total", bpf_ns, "Run time of its BPF programs; 0 unless kernel.bpf_stats_enabled is 1."),
 	COUNTER("bpf_runs_total", bpf_runs, "Runs of its BPF programs; 0 unless kernel.bpf_stats_enabled is 1."),
 	GAUGE("memory_budget_bytes", memory_budget, "What `memory` allows."),
 	GAUGE("resident_bytes", rss, "Resident memory of the process."),

@@ -55,12 +55,23 @@ static int parse_endpoints(const struct agent_config *c, struct ship_endpoint *t
 	return 0;
 }
 
+static void replace_ship(struct agent *a, struct ship *ship)
+{
+	struct ship *old = a->ship;
+
+	pthread_mutex_lock(&a->measuring);
+	a->ship = ship;
+	pthread_mutex_unlock(&a->measuring);
+	ship_close(old, CLOSE_MS);
+}
+
 int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct error *e)
 {
 	struct ship_endpoint endpoints[ENDPOINTS_MAX];
 	struct ship_options o = { .endpoints = endpoints, .n_endpoints = c->endpoint.n, .say = say_ship, .say_context = a };
 	struct ship_source source = ship_source_spool(a->spool);
 	struct key_pair key;
+	struct ship *ship;
 	int err;
 
 	if (c->endpoint.n > ENDPOINTS_MAX)
@@ -72,10 +83,11 @@ int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct
 	}
 	if (!err && !check) {
 		// Two of them would take batches from each other.
-		ship_close(a->ship, CLOSE_MS);
-		a->ship = NULL;
+		replace_ship(a, NULL);
 		spool_rewind(a->spool);
-		err = c->endpoint.n ? ship_open(&o, &source, &a->ship, e) : 0;
+		err = c->endpoint.n ? ship_open(&o, &source, &ship, e) : 0;
+		if (!err && c->endpoint.n)
+			replace_ship(a, ship);
 	}
 	if (*c->key)
 		key_pair_clear(&key);
@@ -102,13 +114,17 @@ static int replace_recorder(struct agent *a, const struct agent_config *c, const
 	if (err)
 		agent_say(a, AGENT_ERROR, "the window before the change is lost: %s", e->text);
 	live_end(a->live, -ECANCELED, "the agent's configuration was read again, or what its filters name was made anew; try again");
+	// Counted until it is gone, and from then on as what was before.
+	pthread_mutex_lock(&a->measuring);
 	cost_read(&before);
 	recorder_free(old);
 	cost_read(&after);
 	if (before.bpf_ns > after.bpf_ns) {
-		a->retired_bpf_ns += before.bpf_ns - after.bpf_ns;
-		a->retired_bpf_runs += before.bpf_runs - after.bpf_runs;
+		a->metrics.bpf_ns += before.bpf_ns - after.bpf_ns;
+		a->metrics.bpf_runs += before.bpf_runs - after.bpf_runs;
 	}
+	a->published = a->metrics;
+	pthread_mutex_unlock(&a->measuring);
 	a->recorder = fresh;
 	a->filter = *f;
 	return 0;
@@ -179,6 +195,7 @@ int agent_reload(struct agent *a)
 	}
 	if (err) {
 		a->metrics.reload_failures++;
+		agent_publish(a);
 		agent_say(a, AGENT_ERROR, "the new configuration is refused, the old one stays in force: %s", e.text);
 		return err;
 	}
@@ -187,6 +204,8 @@ int agent_reload(struct agent *a)
 	agent_config_free(&old);
 	a->due = 0;
 	a->metrics.reloads++;
+	a->metrics.memory_budget = a->config.memory;
+	agent_publish(a);
 	agent_say(a, AGENT_INFO, "%s was read again", a->path);
 	for (unsigned i = 0; (warning = agent_config_warning(&a->config, i)); i++)
 		agent_say(a, AGENT_WARNING, "%s", warning);

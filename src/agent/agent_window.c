@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A window's profiles as a batch (or several, when it is too large for one) in the spool.
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,30 @@ static uint64_t window_start(struct agent *a, const struct window_info *info)
 	return start;
 }
 
+static uint64_t whole(double value)
+{
+	return value > 0 ? (uint64_t)llround(value) : 0;
+}
+
+// By service, device and operation. For want of memory the window is missing there, and only there.
+static void count_io(struct agent *a, const struct window *w)
+{
+	const struct window_info *info = window_get_info(w);
+	unsigned rows = window_rows(w), n = 0;
+	struct io_item *items = calloc(rows + 1, sizeof(*items));
+
+	for (unsigned i = 0; items && i < rows; i++) {
+		struct window_row row;
+
+		if (!window_get_row(w, i, &row))
+			continue;
+		items[n++] = (struct io_item){ .service = row.service, .device = row.device, .op = row.op,
+					       .amount = { whole(row.ops), whole(row.bytes), whole(row.time_ns) } };
+	}
+	io_metrics_window(a->io, items, n, (double)(info->end_mono - info->start_mono) / 1e9);
+	free(items);
+}
+
 static int spool_window(struct agent *a, struct window *w, struct error *e)
 {
 	const struct window_info *info = window_get_info(w);
@@ -169,6 +194,7 @@ static int spool_window(struct agent *a, struct window *w, struct error *e)
 			error_set(e, err, "cannot put the window into the spool: %s", strerror(-err));
 	}
 	count(a, info);
+	count_io(a, w);
 	a->metrics.window_failures += err != 0;
 	parts_free(&p);
 	return err;

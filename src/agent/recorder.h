@@ -109,6 +109,13 @@ const struct window_info *window_get_info(const struct window *w);
 // Adds a window that begins where `into` ends; windows between that are left out are a gap that nobody sees.
 int window_merge(struct window *into, const struct window *w);
 int window_copy(const struct window *w, struct window **ret); // 0 or -ENOMEM; to be freed before the recorder
+// I/O of one kind; there may be several of the same names.
+struct window_row {
+	const char *service, *device, *op; // valid until the recorder is polled
+	double ops, bytes, time_ns;
+};
+unsigned window_rows(const struct window *w);
+bool window_get_row(const struct window *w, unsigned i, struct window_row *ret); // false for CPU samples
 // One gzipped profile of the whole node.
 int window_profile(struct window *w, struct buf *ret_gz, struct error *e);
 // One gzipped profile for each service that did something, in order of their names; mapping[0] is `[service NAME]`. What

@@ -202,6 +202,26 @@ int window_profile_view(struct window *w, const struct window_view *v, struct bu
 	return err ? error_set(e, err, "cannot make the profile: %s", strerror(-err)) : 0;
 }
 
+unsigned window_rows(const struct window *w)
+{
+	return rows_count(w->rows);
+}
+
+bool window_get_row(const struct window *w, unsigned i, struct window_row *ret)
+{
+	const struct row *row = rows_get(w->rows, i);
+
+	if (row->key.cpu)
+		return false;
+	ret->service = resolver_service(w->recorder->resolver, &row->key);
+	ret->device = w->recorder->disks[row->key.disk];
+	ret->op = filter_op_name(row->key.op);
+	ret->ops = row->ops;
+	ret->bytes = row->bytes;
+	ret->time_ns = row->time_ns;
+	return true;
+}
+
 struct service {
 	const char *name;
 	uint32_t id;

@@ -126,7 +126,7 @@ class Agent:
         self.signal(signal.SIGUSR1)
         wait_for(lambda: 'blkprof_agent_lost_total{cause="rows_full"}' in self.log()[before:], "the metrics", 30)
         lines = [line.split(": ", 1)[-1] for line in self.log()[before:].splitlines()]
-        return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("blkprof_")}
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("blkprof_")}
 
     def __enter__(self):
         return self.start()
