@@ -16,6 +16,7 @@
 struct download {
 	CURL *curl;
 	int fd, error;
+	struct buf *to; // instead of fd
 	uint64_t max, got;
 	bool too_large;
 	char said[200]; // the first bytes of an error's text
@@ -62,6 +63,11 @@ static size_t on_data(char *data, size_t size, size_t n, void *context)
 	if (d->got > d->max) {
 		d->too_large = true;
 		return 0;
+	}
+	if (d->to) {
+		buf_append(d->to, data, len);
+		d->error = -d->to->error;
+		return d->to->error ? 0 : len;
 	}
 	while (done < len) {
 		ssize_t w = write(d->fd, data + done, len - done);
@@ -113,48 +119,109 @@ static int explain(struct download *d, const char *url, CURLcode code, struct er
 		err = error_set(e, -EFBIG, "%.200s: it has more than %s; raise the limit with --max-size", name,
 				text_bytes(limit, sizeof(limit), (double)d->max));
 	else if (d->error)
-		error_set(e, err, "%.200s: cannot write to a temporary file: %s", name, strerror(d->error));
+		error_set(e, err, "%.200s: cannot keep it: %s", name, strerror(d->error));
 	else if (status == 401 || status == 403)
 		error_set(e, err, "%.200s: the server refuses (%ld)%s%s; a token goes into the address: http://user:TOKEN@host/",
 			  name, status, *text ? ": " : "", text);
 	else if (status && status != 200)
-		error_set(e, err, "%.200s: the server answers %ld%s%s", name, status, *text ? ": " : "", text);
+		err = error_set(e, status == 404 ? -ENODATA : err, "%.200s: the server answers %ld%s%s", name, status, *text ? ": " : "", text);
 	else
 		error_set(e, err, "%.200s: %s", name, curl_easy_strerror(code));
 	free(shown);
 	return err;
 }
 
+static void set_common(CURL *curl, struct download *d, const char *url)
+{
+	d->curl = curl;
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_PATIENCE);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "blkprof/" BLKPROF_VERSION);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, d);
+}
+
+static int perform(struct download *d, const char *url, struct error *e)
+{
+	CURLcode code = curl_easy_perform(d->curl);
+	long status = 0;
+
+	curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &status);
+	return code != CURLE_OK || status != 200 ? explain(d, url, code, e) : 0;
+}
+
+static CURL *start(struct error *e)
+{
+	CURL *curl = curl_global_init(CURL_GLOBAL_DEFAULT) ? NULL : curl_easy_init();
+
+	if (!curl)
+		error_set(e, -ENOMEM, "cannot start libcurl");
+	return curl;
+}
+
 int fetch(const char *url, int fd, uint64_t max, struct error *e)
 {
 	struct download d = { .fd = fd, .max = max };
-	long status = 0;
-	CURLcode code;
-	int err = 0;
+	CURL *curl = start(e);
+	int err;
 
-	if (curl_global_init(CURL_GLOBAL_DEFAULT))
-		return error_set(e, -ENOMEM, "cannot start libcurl");
-	d.curl = curl_easy_init();
-	if (!d.curl) {
-		curl_global_cleanup();
-		return error_set(e, -ENOMEM, "cannot start libcurl");
-	}
-	curl_easy_setopt(d.curl, CURLOPT_URL, url);
-	curl_easy_setopt(d.curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(d.curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(d.curl, CURLOPT_FOLLOWLOCATION, 1L);
-	curl_easy_setopt(d.curl, CURLOPT_MAXREDIRS, 5L);
-	curl_easy_setopt(d.curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(d.curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_PATIENCE);
-	curl_easy_setopt(d.curl, CURLOPT_TIMEOUT, patience(url));
-	curl_easy_setopt(d.curl, CURLOPT_USERAGENT, "blkprof/" BLKPROF_VERSION);
-	curl_easy_setopt(d.curl, CURLOPT_WRITEFUNCTION, on_data);
-	curl_easy_setopt(d.curl, CURLOPT_WRITEDATA, &d);
-	code = curl_easy_perform(d.curl);
-	curl_easy_getinfo(d.curl, CURLINFO_RESPONSE_CODE, &status);
-	if (code != CURLE_OK || status != 200)
-		err = explain(&d, url, code, e);
-	curl_easy_cleanup(d.curl);
+	if (!curl)
+		return -ENOMEM;
+	set_common(curl, &d, url);
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+	curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 5L);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, patience(url));
+	err = perform(&d, url, e);
+	curl_easy_cleanup(curl);
 	curl_global_cleanup();
 	return err;
+}
+
+static void read_note(CURL *curl, struct fetch_request *r)
+{
+	struct curl_header *h;
+
+	r->note[0] = 0;
+	if (curl_easy_header(curl, "X-Blkprof-Note", 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+		text_sanitize(r->note, sizeof(r->note), h->value, strlen(h->value));
+}
+
+int fetch_to(const char *url, struct fetch_request *r, struct buf *to, struct error *e)
+{
+	struct download d = { .fd = -1, .max = r->max, .to = to };
+	CURL *curl = start(e);
+	int err;
+
+	if (!curl)
+		return -ENOMEM;
+	set_common(curl, &d, url);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)r->patience);
+	if (r->token) {
+		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+		curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, r->token);
+	}
+	if (r->ca)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, r->ca);
+	curl_easy_setopt(curl, CURLOPT_SSLCERT, r->cert);
+	curl_easy_setopt(curl, CURLOPT_SSLKEY, r->key);
+	err = perform(&d, url, e);
+	if (!err)
+		read_note(curl, r);
+	curl_easy_cleanup(curl);
+	curl_global_cleanup();
+	return err;
+}
+
+void fetch_add(struct buf *url, const char *name, const char *value)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+
+	if (!value)
+		return;
+	buf_printf(url, "%c%s=", url->len && memchr(url->data, '?', url->len) ? '&' : '?', name);
+	for (; *value; value++)
+		buf_printf(url, strchr(plain, *value) ? "%c" : "%%%02X", (unsigned char)*value);
 }

@@ -96,9 +96,12 @@ int option_set_word(const struct option_spec *spec, void *target, char *value, s
 struct table {
 	const struct option_spec *spec[OPTIONS_MAX];
 	struct option longs[OPTIONS_MAX + 1];
-	char shorts[2 * OPTIONS_MAX + 3];
+	char shorts[2 * OPTIONS_MAX + 40];
 	unsigned n;
 };
+
+// What getopt_long returns for an argument when it is asked for them in order.
+#define AN_ARGUMENT 1
 
 static void table_add(struct table *t, const struct option_spec *spec)
 {
@@ -121,7 +124,7 @@ static void table_init(struct table *t, const struct command *c)
 {
 	memset(t, 0, sizeof(*t));
 	// ':' tells a missing argument from an unknown option.
-	strcpy(t->shorts, c->command_line ? "+:" : ":");
+	strcpy(t->shorts, c->command_line ? "+:" : c->times ? "-:0::1::2::3::4::5::6::7::8::9::" : ":");
 	table_add(t, c->options);
 	table_add(t, options_common);
 }
@@ -191,9 +194,25 @@ static int apply(const struct option_spec *spec, char *value, void *options, str
 	return err ? error_prefix(e, err, "option --%s", spec->name) : 0;
 }
 
-static int take_arguments(const struct command *c, int argc, char **argv, void *options, struct error *e)
+// Of a command whose arguments may look like options: puts them in front, `n` of them so far, behind the command's name.
+static bool keep_argument(const struct command *c, int value, char **argv, int n)
+{
+	if (!c->times || (value != AN_ARGUMENT && (value < '0' || value > '9')))
+		return false;
+	// "-15m" came as option 1 with the value "5m", "-5" as option 5.
+	argv[1 + n] = value == AN_ARGUMENT ? optarg : optarg ? optarg - 2 : argv[optind - 1];
+	return true;
+}
+
+static int take_arguments(const struct command *c, int n, int argc, char **argv, void *options, struct error *e)
 {
 	struct arguments a = { .n = argc - optind, .v = argv + optind };
+
+	for (int i = 0; c->times && i < a.n; i++)
+		argv[1 + n + i] = a.v[i];
+	if (c->times)
+		a = (struct arguments){ .n = a.n + n, .v = argv + 1 };
+	a.v[a.n] = NULL;
 
 	if (!c->argument)
 		return a.n ? error_set(e, -EINVAL, "unexpected argument '%.60s'; it takes none", a.v[0]) : 0;
@@ -209,7 +228,7 @@ int options_parse(const struct command *c, int argc, char **argv, void *options,
 {
 	struct table t;
 	char name[64];
-	int value, err;
+	int value, err, kept = 0;
 
 	table_init(&t, c);
 	opterr = 0;
@@ -220,6 +239,10 @@ int options_parse(const struct command *c, int argc, char **argv, void *options,
 		value = getopt_long(argc, argv, t.shorts, t.longs, NULL);
 		if (value == -1)
 			break;
+		if (keep_argument(c, value, argv, kept)) {
+			kept++;
+			continue;
+		}
 		if (value == '?' || value == ':')
 			written(&t, argv, name, sizeof(name));
 		if (value == '?')
@@ -235,6 +258,6 @@ int options_parse(const struct command *c, int argc, char **argv, void *options,
 		if (err)
 			return err;
 	}
-	err = take_arguments(c, argc, argv, options, e);
+	err = take_arguments(c, kept, argc, argv, options, e);
 	return err || !c->check ? err : c->check(options, e);
 }

@@ -59,6 +59,7 @@ struct command {
 	int min, max;			   // how many
 	enum completes completes;	   // the arguments
 	const char *const *words;	   // for COMPLETES_WORD
+	bool times;			   // an argument may begin with a minus and a digit: "-15m..-5m"
 	bool command_line;		   // the first argument ends the options: the rest is another program's
 	int (*check)(void *options, struct error *e); // what no option can see alone; NULL, or returns 0 or -EINVAL
 	int (*run)(const void *options);	      // returns the exit status

@@ -34,7 +34,7 @@ struct node {
 
 struct load {
 	const char *address, *server_key, *keys_file, *prefix;
-	uint64_t nodes, services, samples, interval_ms, batches, seconds, max_waiting, first;
+	uint64_t nodes, services, samples, interval_ms, batches, seconds, max_waiting, first, age;
 	unsigned bad;
 	void *zmq;
 	struct node *node;
@@ -128,7 +128,7 @@ static int connect_all(struct load *l)
 
 static int send_batch(struct load *l, struct node *n, uint64_t now)
 {
-	uint64_t start = clock_realtime() / WINDOW_NS * WINDOW_NS;
+	uint64_t start = (clock_realtime() / 1000000000 - l->age) * 1000000000 / WINDOW_NS * WINDOW_NS;
 	struct buf out = { 0 };
 	int err = batches_encode(&l->content, n->name, n->instance, n->sequence, start - WINDOW_NS, start, (enum bad)l->bad, &out);
 
@@ -265,15 +265,15 @@ static int parse(struct load *l, int argc, char **argv)
 		{ "address", 1, 0, 'a' }, { "server-key", 1, 0, 'k' }, { "keys", 1, 0, 'f' }, { "prefix", 1, 0, 'p' },
 		{ "nodes", 1, 0, 'n' }, { "services", 1, 0, 's' }, { "samples", 1, 0, 'm' }, { "interval-ms", 1, 0, 'i' },
 		{ "batches", 1, 0, 'b' }, { "seconds", 1, 0, 't' }, { "waiting", 1, 0, 'w' }, { "first", 1, 0, '1' },
-		{ "bad", 1, 0, 'x' }, { 0 },
+		{ "age", 1, 0, 'g' }, { "bad", 1, 0, 'x' }, { 0 },
 	};
 	struct error e;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		static const char letters[] = "nsmibtw1";
+		static const char letters[] = "nsmibtw1g";
 		uint64_t *const numbers[] = { &l->nodes, &l->services, &l->samples, &l->interval_ms, &l->batches, &l->seconds,
-					      &l->max_waiting, &l->first };
+					      &l->max_waiting, &l->first, &l->age };
 		const char *at = strchr(letters, c);
 
 		if (at && text_number(optarg, 0, 1000000000, "number", numbers[at - letters], &e))

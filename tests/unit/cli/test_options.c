@@ -56,6 +56,39 @@ static int parse(const struct command *c, struct words *w, const char *line, str
 	return options_parse(c, w->argc, w->argv, f, e);
 }
 
+static const struct command between = {
+	.name = "between", .summary = "compare times", .usage = "FROM TO", .about = "Compares.", .options = table, .defaults = &defaults,
+	.size = sizeof(defaults), .argument = "TIME", .arguments = offsetof(struct fruit, rest), .min = 1, .max = 3, .times = true,
+};
+
+static void times_are_no_options(void **state)
+{
+	static const char *const lines[] = {
+		"between -15m..-5m -4 x --number 7 -r",
+		"between --number 7 -15m..-5m -r -4 x",
+		"between -r -15m..-5m --number=7 -- -4 x",
+		"between -rn -15 -15m..-5m -4 --number 7 x",
+	};
+	struct words w;
+	struct fruit f;
+	struct error e;
+
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		assert_int_equal(parse(&between, &w, lines[i], &f, &e), 0);
+		assert_int_equal(f.rest.n, 3);
+		assert_string_equal(f.rest.v[0], "-15m..-5m");
+		assert_string_equal(f.rest.v[1], "-4");
+		assert_string_equal(f.rest.v[2], "x");
+		assert_null(f.rest.v[3]);
+		assert_true(f.ripe);
+		assert_int_equal(f.number, 7);
+	}
+	assert_int_equal(parse(&between, &w, "between -1 -2 -3 -4", &f, &e), -EINVAL);
+	assert_int_equal(parse(&between, &w, "between", &f, &e), -EINVAL);
+	assert_int_equal(parse(&between, &w, "between -x", &f, &e), -EINVAL);
+	assert_int_equal(parse(&peel, &w, "peel -1", &f, &e), -EINVAL);
+}
+
 static void nothing_given(void **state)
 {
 	struct words w;
@@ -288,7 +321,7 @@ static void first_sentences(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_given), cmocka_unit_test(every_form),	    cmocka_unit_test(durations),
+		cmocka_unit_test(times_are_no_options), cmocka_unit_test(nothing_given), cmocka_unit_test(every_form),	    cmocka_unit_test(durations),
 		cmocka_unit_test(refused),	 cmocka_unit_test(help_and_version), cmocka_unit_test(argument_counts),
 		cmocka_unit_test(another_program), cmocka_unit_test(repeated),	    cmocka_unit_test(suggestions),
 		cmocka_unit_test(help_text),	 cmocka_unit_test(first_sentences),
