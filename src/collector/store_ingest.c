@@ -7,6 +7,7 @@
 #include "collector/store_ahead.h"
 #include "collector/store_internal.h"
 #include "collector/store_notes.h"
+#include "collector/store_records.h"
 #include "collector/store_resolve.h"
 #include "common/clock.h"
 #include "pprof/wire.h"
@@ -24,7 +25,8 @@ static const char *const sql[STATEMENTS] = {
 		     "VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[ADD_COLUMNS] = "INSERT INTO columns(id, data) VALUES (?1, ?2)",
 	[ADD_PENDING] = "INSERT OR IGNORE INTO pending(level, node, slot, due) VALUES (?1, ?2, ?3, ?4)",
-	[ADD_REQUESTS] = "INSERT INTO requests(node, agent, sequence, start, end, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[ADD_REQUESTS] = "INSERT INTO requests(node, agent, sequence, start, end, records, first, last, slowest, size, body) "
+			 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
 };
 
 struct ingest {
@@ -32,6 +34,7 @@ struct ingest {
 	struct gaps *gaps;
 	sqlite3_stmt *st[STATEMENTS];
 	struct ahead ahead;
+	struct records_packer *records;
 	const struct parsed_batch *parsed; // of the batch at hand
 	struct notes notes;
 	struct buf services, packed_notes, pattern;
@@ -45,6 +48,8 @@ struct ingest *ingest_new(struct store *s, struct error *e)
 
 	if (!err)
 		ahead_init(&in->ahead, &s->secret);
+	if (!err && !(in->records = records_packer_new()))
+		err = error_set(e, -ENOMEM, "out of memory");
 	for (unsigned i = 0; i < STATEMENTS && !err; i++)
 		err = db_prepare(s->db, sql[i], &in->st[i], e);
 	if (!err) {
@@ -68,6 +73,7 @@ void ingest_free(struct ingest *in)
 	seen_free(in->seen);
 	gaps_free(in->gaps);
 	ahead_free(&in->ahead);
+	records_packer_free(in->records);
 	notes_free(&in->notes);
 	buf_free(&in->services);
 	buf_free(&in->packed_notes);
@@ -225,28 +231,22 @@ static int add_window(struct store *s, const struct batch *b, int64_t node, int6
 static int add_requests(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct error *e)
 {
 	sqlite3_stmt *st = s->ingest->st[ADD_REQUESTS];
-	struct buf body = { 0 };
-	int err;
+	struct packed_records row;
 
-	for (unsigned i = 0; i < b->n_requests; i++) {
-		uint8_t *o = buf_reserve(&body, WIRE_VARINT_MAX);
-
-		if (o)
-			body.len += (size_t)(wire_put_varint(o, b->requests[i].size) - o);
-		buf_append(&body, b->requests[i].data, b->requests[i].size);
-	}
-	err = body.error ? error_set(e, body.error, "out of memory") : 0;
-	if (!err) {
-		sqlite3_bind_int64(st, 1, node);
-		sqlite3_bind_int64(st, 2, agent);
-		sqlite3_bind_int64(st, 3, (int64_t)b->sequence);
-		sqlite3_bind_int64(st, 4, (int64_t)b->start);
-		sqlite3_bind_int64(st, 5, (int64_t)b->end);
-		sqlite3_bind_blob64(st, 6, body.len ? (void *)body.data : "", body.len, SQLITE_STATIC);
-		err = db_run(st, "write to", e);
-	}
-	buf_free(&body);
-	return err;
+	if (records_pack(s->ingest->records, b, &row))
+		return error_set(e, -ENOMEM, "out of memory");
+	sqlite3_bind_int64(st, 1, node);
+	sqlite3_bind_int64(st, 2, agent);
+	sqlite3_bind_int64(st, 3, (int64_t)b->sequence);
+	sqlite3_bind_int64(st, 4, (int64_t)b->start);
+	sqlite3_bind_int64(st, 5, (int64_t)b->end);
+	sqlite3_bind_int64(st, 6, b->n_requests);
+	sqlite3_bind_int64(st, 7, (int64_t)row.first);
+	sqlite3_bind_int64(st, 8, (int64_t)row.last);
+	sqlite3_bind_double(st, 9, row.slowest);
+	sqlite3_bind_int64(st, 10, (int64_t)row.size);
+	sqlite3_bind_blob64(st, 11, row.body, row.body_size, SQLITE_STATIC);
+	return db_run(st, "write to", e);
 }
 
 static int add_data(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct error *e)

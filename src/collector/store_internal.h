@@ -16,7 +16,7 @@
 #include "collector/store_hash.h"
 
 #define STORE_FILE "blkprof.db"
-#define STORE_VERSION 2
+#define STORE_VERSION 3
 #define WINDOW_MAX_NS (86400ull * 1000000000u) // of one batch
 #define HOUR_NS (3600ull * 1000000000u)
 

@@ -42,6 +42,20 @@ static const char *const migrations[STORE_VERSION + 1] = {
 	[2] = "CREATE TABLE requests(id INTEGER PRIMARY KEY, node INTEGER NOT NULL, agent INTEGER NOT NULL, "
 	      "sequence INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL, body BLOB NOT NULL);"
 	      "CREATE INDEX requests_by_time ON requests(node, start);",
+	// A number is never given twice, so that a place behind which nothing is indexed yet stays right when rows go; and what
+	// goes before it was indexed is counted, whoever deletes it.
+	[3] = "CREATE TABLE requests3(id INTEGER PRIMARY KEY AUTOINCREMENT, node INTEGER NOT NULL, agent INTEGER NOT NULL, "
+	      "sequence INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL, records INTEGER NOT NULL, "
+	      "first INTEGER NOT NULL, last INTEGER NOT NULL, slowest REAL NOT NULL, size INTEGER NOT NULL, body BLOB NOT NULL);"
+	      "INSERT INTO requests3 SELECT id, node, agent, sequence, start, end, 0, 0, end, 1e308, 0, body FROM requests;"
+	      "DROP TABLE requests; ALTER TABLE requests3 RENAME TO requests;"
+	      "CREATE INDEX requests_by_time ON requests(node, start);"
+	      "CREATE INDEX requests_by_last ON requests(last, first);"
+	      "CREATE TABLE indexing(one INTEGER PRIMARY KEY CHECK(one = 1), active INTEGER NOT NULL, batch INTEGER NOT NULL, "
+	      "record INTEGER NOT NULL, dropped INTEGER NOT NULL, aside INTEGER NOT NULL);"
+	      "INSERT INTO indexing VALUES (1, 0, 0, 0, 0, 0);"
+	      "CREATE TRIGGER requests_dropped AFTER DELETE ON requests WHEN (SELECT active AND old.id >= batch FROM indexing) "
+	      "BEGIN UPDATE indexing SET dropped = dropped + max(0, old.records - iif(old.id = batch, record, 0)); END;",
 };
 
 static int migrate(sqlite3 *db, int64_t version, struct error *e)
