@@ -5,11 +5,13 @@
 
 #include "cli/command.h"
 #include "collector/daemon.h"
+#include "collector/solr_index.h"
 #include "collector/store.h"
 #include "common/text.h"
 
 struct collector_command {
 	const char *config, *check, *compact;
+	bool init_solr;
 };
 
 static const struct collector_command defaults = { .config = "/etc/blkprof/collector.conf" };
@@ -24,6 +26,8 @@ static const struct option_spec options[] = {
 	{ .name = "compact", .argument = "DIR", .set = option_set_text, .completes = COMPLETES_FILE,
 	  .offset = offsetof(struct collector_command, compact),
 	  .help = "Give the free space of the store in DIR back to the file system instead. Also while its collector runs." },
+	{ .name = "init-solr", .set = option_set_flag, .offset = offsetof(struct collector_command, init_solr),
+	  .help = "Create the fields that requests need in the collections of [solr] url instead, or check them." },
 	{ 0 },
 };
 
@@ -62,11 +66,27 @@ static int compact_store(const char *directory, struct error *e)
 	return err;
 }
 
+static int init_solr(const char *config, struct error *e)
+{
+	struct collector_settings settings;
+	struct config *file;
+	int err = settings_read(config, &settings, &file, e);
+
+	if (err)
+		return err;
+	err = settings.solr_url.n ? solr_init(&settings, print_found, NULL, e) :
+				    error_set(e, -EINVAL, "%s: there is no url in [solr]: name the collection, http://localhost:8983/solr/NAME", config);
+	if (!err)
+		printf("%s: has all fields that requests need\n", settings.solr_url.item[0]);
+	config_free(file);
+	return err;
+}
+
 static int run(const void *arguments)
 {
 	const struct collector_command *c = arguments;
 	struct error e = { 0 };
-	int err = c->check ? check_store(c->check, &e) : c->compact ? compact_store(c->compact, &e) : collector_run(c->config, &e);
+	int err = c->init_solr ? init_solr(c->config, &e) : c->check ? check_store(c->check, &e) : c->compact ? compact_store(c->compact, &e) : collector_run(c->config, &e);
 
 	return err ? command_error("collector", STATUS_FAILED, &e) : STATUS_DONE;
 }

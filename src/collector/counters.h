@@ -20,6 +20,10 @@ struct collector_counters {
 	uint64_t accepted, disconnected, accept_errors, handshakes_failed;
 	uint64_t cut_idle, cut_stuffed, cut_malformed; // connections that we ended
 	uint64_t connections;  // now
+	// Requests on their way into Solr.
+	uint64_t solr_documents, solr_bytes, solr_updates, solr_update_errors;
+	uint64_t solr_aside, solr_dropped, solr_damaged; // documents that are not there: refused, too late; rows of the store
+	uint64_t solr_waiting, solr_failing;
 	uint64_t reloads, reload_errors, allowed_keys;
 };
 

@@ -15,6 +15,8 @@
 
 #include "collector/receive.h"
 #include "collector/settings.h"
+#include "collector/solr_index.h"
+#include "collector/store_indexing.h"
 #include "collector/web.h"
 #include "common/notify.h"
 #include "common/text.h"
@@ -31,6 +33,7 @@ struct collector {
 	struct store *store;
 	struct receiver *receiver;
 	struct web *web; // NULL: nothing is served over HTTP
+	struct solr_index *solr;
 	struct collector_counters counters;
 	int signals;
 	int trouble; // of the store, as it was said last
@@ -121,6 +124,17 @@ static int open_store(struct collector *c, struct error *e)
 	return store_open(&o, &c->store, e);
 }
 
+static int start_solr(struct collector *c, struct error *e)
+{
+	const struct collector_settings *s = &c->settings;
+	struct solr_index_options o = { .client = { .url = s->solr_url, .user = s->solr_user, .password_file = s->solr_password_file },
+					.batch = s->solr_batch, .commit_within = s->solr_commit_within, .directory = s->directory,
+					.store = c->store, .counters = &c->counters, .say = say };
+	struct indexing_place unused;
+
+	return s->solr_url.n ? solr_index_new(&o, &c->solr, e) : store_indexing_start(c->store, false, &unused, e);
+}
+
 static int listen_all(struct collector *c, struct error *e)
 {
 	struct config_list bind = settings_bind(&c->settings);
@@ -147,6 +161,8 @@ static int start(struct collector *c, struct error *e)
 		err = open_store(c, e);
 	if (!err && *c->settings.listen)
 		err = web_new(&c->settings, c->store, &c->counters, &c->web, e);
+	if (!err)
+		err = start_solr(c, e);
 	return err ? err : listen_all(c, e);
 }
 
@@ -259,6 +275,8 @@ static void stop(struct collector *c)
 		_exit(0);
 	}
 	c->receiver = NULL;
+	solr_index_free(c->solr);
+	c->solr = NULL;
 	summary(c);
 	print_metrics(c);
 }
@@ -268,6 +286,7 @@ static void destroy(struct collector *c)
 	web_free(c->web);
 	if (c->receiver)
 		receiver_free(c->receiver, STOP_MS);
+	solr_index_free(c->solr);
 	store_close(c->store);
 	allow_free(c->allow);
 	key_pair_clear(&c->key);

@@ -72,12 +72,18 @@ static int check_keys(const char *path, const struct collector_settings *s, stru
 	return 0;
 }
 
+// A password in an address would stand in every message.
+static bool url_fits(const char *url)
+{
+	return (!strncmp(url, "http://", 7) || !strncmp(url, "https://", 8)) && !strpbrk(url, "@?#");
+}
+
 static int check_solr(const char *path, const struct collector_settings *s, struct error *e)
 {
 	for (unsigned i = 0; i < s->solr_url.n; i++)
-		if (strncmp(s->solr_url.item[i], "http://", 7) && strncmp(s->solr_url.item[i], "https://", 8))
-			return error_set(e, -EINVAL, "%.100s:%u: url is http:// or https:// up to the collection", path,
-					 s->solr_url.line[i]);
+		if (!url_fits(s->solr_url.item[i]))
+			return error_set(e, -EINVAL, "%.100s:%u: url is http:// or https:// up to the collection (http://localhost:8983/solr/NAME), "
+					 "without user and password", path, s->solr_url.line[i]);
 	if (!s->solr_user != !s->solr_password_file)
 		return error_set(e, -EINVAL, "%.100s: user and password_file go together", path);
 	return 0;
@@ -111,6 +117,4 @@ void settings_warnings(const struct collector_settings *s, struct buf *to)
 {
 	if (!*s->listen && (s->token_file || s->tls_cert || s->tls_client_ca))
 		buf_printf(to, "[collector] token_file and tls_*: listen is empty, so nothing is served over HTTP\n");
-	if (s->solr_url.n)
-		buf_printf(to, "[solr] url: this version does not index into Solr\n");
 }
