@@ -33,7 +33,7 @@ class Collector:
     """A collector in `folder`; with curve it has a key, and the file `allowed` says who may send. It serves HTTP when `http`
     is a list of more lines of its configuration."""
 
-    def __init__(self, folder, curve=False, wrapper=(), store=None, env=None, files=None, address=None, http=None):
+    def __init__(self, folder, curve=False, wrapper=(), store=None, env=None, files=None, address=None, http=None, more=""):
         self.folder, self.wrapper, self.env, self.files = folder, list(wrapper), env, files
         self.port = free_port()
         self.address = address or "tcp://127.0.0.1:%d" % self.port
@@ -48,7 +48,7 @@ class Collector:
             self.public = keygen(os.path.join(folder, "collector.key"))
             open(self.allowed, "a").close()
             lines += ["key = %s/collector.key" % folder, "allowed_keys = %s" % self.allowed]
-        lines += ["[store]", "directory = %s" % self.store]
+        lines += ["[store]", "directory = %s" % self.store, more]
         with open(self.config, "w") as f:
             f.write("\n".join(lines) + "\n")
         self.process = None
