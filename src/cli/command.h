@@ -14,6 +14,7 @@ enum {
 
 extern const struct command command_agent, command_record;
 extern const struct command command_query;
+extern const struct command command_requests;
 extern const struct command command_top;
 extern const struct command command_export;
 extern const struct command command_diff;

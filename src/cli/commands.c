@@ -15,6 +15,7 @@ static const struct command *const list[] = {
 	&command_diff,
 	&command_collector,
 	&command_query,
+	&command_requests,
 	&command_doctor,
 	&command_keygen,
 	&command_completion,

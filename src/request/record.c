@@ -10,7 +10,7 @@
 #include "common/text.h"
 
 static const char *const kinds[] = { [REQUEST_ONE] = "request", [REQUEST_THREAD] = "thread", [REQUEST_HANDLER] = "handler" };
-static const char *const attributions[ATTRIBUTIONS] = { "exact", "handler_thread", "thread_only" };
+static const char *const attributions[ATTRIBUTIONS] = { "exact", "handler_thread", "thread_only", "shared_thread" };
 static const char *const ends[REQUEST_ENDS] = { "next_read", "next_response", "closed", "eof", "idle", "stopped", "window" };
 
 static const char *const fields[] = {

@@ -21,6 +21,7 @@ enum attribution {
 	ATTRIBUTION_EXACT,	    // read, served and answered by one thread
 	ATTRIBUTION_HANDLER_THREAD, // answered by another thread than read it: parts of both, the hand-over is not seen
 	ATTRIBUTION_THREAD_ONLY,    // no request: the thread's own sums
+	ATTRIBUTION_SHARED_THREAD,  // one thread had several requests open at once: its times cannot be told apart
 	ATTRIBUTIONS,
 };
 
@@ -57,7 +58,8 @@ struct request_record {
 	char core[RECORD_NAME], handler[RECORD_NAME];
 	char trace_id[RECORD_NAME], parent_span[24];
 	char comm[16], thread[RECORD_NAME]; // thread: its Java name
-	char device[32];		    // of the longest block I/O
+	uint32_t device_number;		    // of the longest block I/O: major << 20 | minor, 0 = none
+	char device[32];		    // its name
 	char stack_quality[16];
 	char missing[64];		    // of the request itself: "request_line", "status", ... by commas
 	struct breakdown times;

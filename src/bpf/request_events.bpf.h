@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* What happens on connections, into the ring. Included by request.bpf.c. */
+#ifndef BLKPROF_BPF_REQUEST_EVENTS_H
+#define BLKPROF_BPF_REQUEST_EVENTS_H
+
+/* The kernel adds a thread's wait for a CPU to its sum when it gets it, behind the tracepoint of the switch: its last time
+ * off the CPU is split when it is looked at next. */
+static __always_inline void settle(struct req_thread *t, u64 run_delay)
+{
+	u64 waited = run_delay - t->run_delay;
+	u32 reason = t->reason;
+
+	t->run_delay = run_delay;
+	if (!t->off)
+		return;
+	if (reason >= WAITS || waited > t->off) {
+		t->sums.runq += t->off;
+	} else {
+		t->sums.runq += waited;
+		t->sums.blocked[reason] += t->off - waited;
+	}
+	t->off = 0;
+}
+
+static __always_inline void bring_up(struct req_thread *t, u64 now)
+{
+	struct task_struct___request *task = this_task();
+
+	settle(t, BPF_CORE_READ(task, sched_info.run_delay));
+	t->sums.oncpu += now - t->in;
+	t->in = now;
+	t->sums.major_faults = BPF_CORE_READ(task, maj_flt);
+	t->sums.minor_faults = BPF_CORE_READ(task, min_flt);
+}
+
+static __always_inline u64 wakeup(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > config.ring_wakes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* Where the call's first bytes are in the process, and how many it may have put there. */
+static __always_inline u64 payload_at(struct req_thread *t, u64 *size)
+{
+	u64 at = t->arg1, vector[2] = {};
+
+	switch (t->action) {
+	case ACTION_SENDFILE:
+	case ACTION_COPY:
+		return 0;
+	case ACTION_RECVMSG:
+	case ACTION_SENDMSG:
+		if (bpf_probe_read_user(&at, sizeof(at), (void *)(t->arg1 + 16))) /* msg_iov */
+			return 0;
+		break;
+	case ACTION_READV:
+	case ACTION_WRITEV:
+	case ACTION_PREADV:
+	case ACTION_PWRITEV:
+		break;
+	default:
+		return at;
+	}
+	if (bpf_probe_read_user(vector, sizeof(vector), (void *)at))
+		return 0;
+	if (vector[1] < *size)
+		*size = vector[1];
+	return vector[0];
+}
+
+static __always_inline void fill_head(struct req_event *e, struct req_thread *t, u16 type, s64 result, u64 now)
+{
+	e->type = type;
+	e->payload_size = 0;
+	e->tgid = t->tgid;
+	e->tid = t->tid;
+	e->connection = t->inode;
+	e->enter = t->enter;
+	e->exit = now;
+	e->result = result;
+	e->fd = (u32)t->arg0;
+	e->pad = 0;
+	bpf_get_current_comm(e->comm, sizeof(e->comm));
+	__sync_fetch_and_add(&state.events, 1);
+}
+
+static __always_inline void fill(struct req_event *e, struct req_thread *t, u16 type, s64 result, u64 now)
+{
+	fill_head(e, t, type, result, now);
+	bpf_probe_read_kernel(&e->sums, sizeof(e->sums), &t->sums);
+	t->sums.disk_max_ns = 0;
+	t->sums.disk_max_dev = 0;
+}
+
+/* A record has its size before it is written: these are the sizes there are. */
+#define EMIT_SIZED(room)                                                                          \
+	do {                                                                                      \
+		struct {                                                                          \
+			struct req_event e;                                                       \
+			u8 payload[room];                                                         \
+		} *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);                                 \
+		if (!r) {                                                                         \
+			lose(REQ_LOSS_RING);                                                      \
+			return;                                                                   \
+		}                                                                                 \
+		fill(&r->e, t, type, result, now);                                                \
+		r->e.sequence = sequence;                                                         \
+		if (size > room)                                                                  \
+			size = room;                                                              \
+		if (size && bpf_probe_read_user(r->payload, size, (void *)at))                    \
+			lose(REQ_LOSS_PAYLOAD);                                                   \
+		else                                                                              \
+			r->e.payload_size = (u16)size;                                            \
+		bpf_ringbuf_submit(r, wakeup());                                                  \
+	} while (0)
+
+static __always_inline void emit(struct req_thread *t, u16 type, s64 result, u64 now, u32 sequence, u64 at, u64 size)
+{
+	bring_up(t, now);
+	if (!size) {
+		struct req_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
+
+		if (!e) {
+			lose(REQ_LOSS_RING);
+			return;
+		}
+		fill(e, t, type, result, now);
+		e->sequence = sequence;
+		bpf_ringbuf_submit(e, wakeup());
+	} else if (size <= 64) {
+		EMIT_SIZED(64);
+	} else if (size <= 512) {
+		EMIT_SIZED(512);
+	} else if (size <= 1536) {
+		EMIT_SIZED(1536);
+	} else {
+		EMIT_SIZED(REQ_PAYLOAD_MAX);
+	}
+}
+
+static __noinline int emit_event(struct req_thread *t, u64 type_sequence, s64 result, u64 at, u64 size)
+{
+	if (!t)
+		return 0;
+	emit(t, (u16)(type_sequence >> 32), result, bpf_ktime_get_ns(), (u32)type_sequence, at, size);
+	return 0;
+}
+
+static __always_inline void tell(struct req_thread *t, struct req_connection *c, u16 type, s64 result, u64 at, u64 size)
+{
+	c->sequence++;
+	emit_event(t, (u64)type << 32 | c->sequence, result, at, size);
+}
+
+static __always_inline void emit_exit(struct req_thread *t)
+{
+	t->inode = 0;
+	emit_event(t, (u64)REQ_EXIT << 32, 0, 0, 0);
+}
+
+#define WORD(a, b, c, d) ((u32)(a) | (u32)(b) << 8 | (u32)(c) << 16 | (u32)(d) << 24)
+
+/* The first bytes of a method (or of HTTP/2's preface, or of a TLS hello, to be told once), as far as there are. */
+static __always_inline bool may_begin_request(u32 word, u64 size)
+{
+	static const u32 words[] = {
+		WORD('G', 'E', 'T', ' '), WORD('P', 'O', 'S', 'T'), WORD('P', 'U', 'T', ' '), WORD('H', 'E', 'A', 'D'),
+		WORD('D', 'E', 'L', 'E'), WORD('O', 'P', 'T', 'I'), WORD('P', 'A', 'T', 'C'), WORD('T', 'R', 'A', 'C'),
+		WORD('C', 'O', 'N', 'N'), WORD('P', 'R', 'I', ' '),
+	};
+	u32 mask = size >= 4 ? ~0u : (1u << (size * 8)) - 1;
+
+	if ((word & 0xffff & mask) == (0x0316 & mask))
+		return true;
+#pragma unroll
+	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if ((word & mask) == (words[i] & mask))
+			return true;
+	return false;
+}
+
+static __always_inline struct req_connection *new_connection(struct req_thread *t, u64 now)
+{
+	struct req_connection blank_connection = { .last = now, .tgid = t->tgid };
+	u64 key = t->inode;
+
+	if (bpf_map_update_elem(&connections, &key, &blank_connection, BPF_ANY)) {
+		lose(REQ_LOSS_CONNECTIONS);
+		return 0;
+	}
+	return bpf_map_lookup_elem(&connections, &key);
+}
+
+#define READS_WITH_TEXT 6 /* of a request: its head may come in pieces; behind them is a body */
+
+/* The answer on a connection is over when the connection is read again, whether anything comes or not. */
+static __always_inline void connection_asked(struct req_thread *t, u64 now)
+{
+	u64 key = t->inode;
+	struct req_connection *c = bpf_map_lookup_elem(&connections, &key);
+	struct req_event *e;
+
+	if (!c || (c->flags & (REQ_CONN_IGNORED | REQ_CONN_ENDED)) || !(c->flags & REQ_CONN_ANSWERED))
+		return;
+	c->flags |= REQ_CONN_ENDED;
+	c->sequence++;
+	e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct req_event, sums), 0);
+	if (!e) {
+		lose(REQ_LOSS_RING);
+		return;
+	}
+	fill_head(e, t, REQ_NEXT, 0, now);
+	e->sequence = c->sequence;
+	bpf_ringbuf_submit(e, wakeup());
+}
+
+static __always_inline void connection_read(struct req_thread *t, s64 result, u64 now)
+{
+	u64 key = t->inode, size = result > 0 ? (u64)result : 0, at;
+	struct req_connection *c = bpf_map_lookup_elem(&connections, &key);
+	u32 word = 0;
+
+	if (c && (c->flags & REQ_CONN_IGNORED))
+		return;
+	if (result <= 0) {
+		/* Tried again and again; or interrupted (-EINTR, -ERESTARTSYS and its kin), and will go on. */
+		if (!c || (result == -EAGAIN && (c->flags & REQ_CONN_ENDED)) || result == -4 || result <= -512)
+			return;
+		tell(t, c, REQ_READ, result, 0, 0);
+		return;
+	}
+	at = payload_at(t, &size);
+	if (!c) {
+		bpf_probe_read_user(&word, sizeof(word), (void *)at);
+		if (!size || !may_begin_request(word, size))
+			return;
+		c = new_connection(t, now);
+		if (!c)
+			return;
+	}
+	c->last = now;
+	if (c->flags & REQ_CONN_ANSWERED)
+		c->reads = 0;
+	c->flags &= ~(REQ_CONN_ANSWERED | REQ_CONN_ENDED);
+	if (++c->reads > READS_WITH_TEXT && size > 64)
+		size = 64;
+	if (size > REQ_PAYLOAD_MAX)
+		size = REQ_PAYLOAD_MAX;
+	tell(t, c, REQ_READ, result, at, at ? size : 0);
+}
+
+#define WRITE_TEXT 64
+
+static __always_inline void connection_written(struct req_thread *t, s64 result, u64 now)
+{
+	u64 key = t->inode, size = result > 0 ? (u64)result : 0, at;
+	struct req_connection *c = bpf_map_lookup_elem(&connections, &key);
+	u32 word = 0;
+
+	if ((c && (c->flags & REQ_CONN_IGNORED)) || (!c && result < 12))
+		return;
+	if (result <= 0) {
+		if (result == -EAGAIN)
+			tell(t, c, REQ_WRITE, result, 0, 0);
+		return;
+	}
+	at = payload_at(t, &size);
+	if (!c) {
+		/* An answer on a connection that is older than we are. */
+		bpf_probe_read_user(&word, sizeof(word), (void *)at);
+		if (word != WORD('H', 'T', 'T', 'P'))
+			return;
+		c = new_connection(t, now);
+		if (!c)
+			return;
+	}
+	c->last = now;
+	c->flags |= REQ_CONN_ANSWERED;
+	tell(t, c, REQ_WRITE, result, at, !at ? 0 : size < WRITE_TEXT ? size : WRITE_TEXT);
+}
+
+static __always_inline void connection_closing(struct req_thread *t, u32 fd, u64 now)
+{
+	struct req_connection *c;
+	u64 inode = 0;
+
+	if (file_class(fd, &inode) != FILE_SOCKET)
+		return;
+	c = bpf_map_lookup_elem(&connections, &inode);
+	if (!c)
+		return;
+	t->inode = inode;
+	if (!(c->flags & REQ_CONN_IGNORED))
+		tell(t, c, REQ_CLOSE, 0, 0, 0);
+	bpf_map_delete_elem(&connections, &inode);
+	t->inode = 0;
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* On the CPU, waiting for it, or blocked, and why. Included by request.bpf.c. */
+#ifndef BLKPROF_BPF_REQUEST_SCHED_H
+#define BLKPROF_BPF_REQUEST_SCHED_H
+
+/* A page fault that did I/O in a call that is not about files: an index that is mapped, sent to a socket, say. */
+static __always_inline bool faults_count(u32 call)
+{
+	return call == CALL_NONE || (call >= CALL_SOCKET_READ && call <= CALL_POLL);
+}
+
+static __always_inline u8 wait_reason(u32 call, bool iowait, bool sleeps_deeply)
+{
+	if (iowait)
+		return WAIT_DISK;
+	if (call <= CALL_FILE_LAST)
+		return sleeps_deeply ? WAIT_DISK : WAIT_OTHER;
+	switch (call) {
+	case CALL_SOCKET_READ:
+	case CALL_SOCKET_WRITE:
+		return WAIT_NET;
+	case CALL_EVENT:
+		return WAIT_PIPE;
+	case CALL_FUTEX:
+		return WAIT_LOCK;
+	case CALL_POLL:
+		return WAIT_POLL;
+	case CALL_SLEEP:
+		return WAIT_SLEEP;
+	}
+	return WAIT_OTHER;
+}
+
+#define TASK_UNINTERRUPTIBLE 2
+
+static __always_inline u32 task_state(struct task_struct *task)
+{
+	struct task_struct___request *r = (struct task_struct___request *)task;
+
+	if (bpf_core_field_exists(r->__state))
+		return BPF_CORE_READ(r, __state);
+	return (u32)BPF_CORE_READ((struct task_struct___state *)task, state);
+}
+
+static __always_inline struct req_thread *thread_of(struct task_struct *task)
+{
+	u32 tid = (u32)task->pid, tgid = (u32)task->tgid;
+	struct req_thread *t;
+
+	if (!maybe_target(tgid))
+		return 0;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	return t && t->tgid == tgid ? t : 0;
+}
+
+static __always_inline void switched_out(struct req_thread *t, struct task_struct *task, bool preempted, u64 now)
+{
+	u32 task_is = task_state(task);
+	bool iowait = BPF_CORE_READ_BITFIELD_PROBED((struct task_struct___request *)task, in_iowait);
+
+	settle(t, BPF_CORE_READ((struct task_struct___request *)task, sched_info.run_delay));
+	t->sums.oncpu += now - t->in;
+	t->sums.switches++;
+	t->out = now;
+	t->reason = preempted || !task_is ? WAIT_CPU : wait_reason(t->call, iowait, task_is & TASK_UNINTERRUPTIBLE);
+	if (t->reason != WAIT_DISK || !faults_count(t->call)) {
+		t->fault_waited &= ~2;
+		return;
+	}
+	t->fault_waited |= 2;
+	if (!t->fault)
+		t->fault = now;
+}
+
+static __always_inline void switched_in(struct req_thread *t, u64 now)
+{
+	if (!t->out)
+		return;
+	t->off = now - t->out;
+	t->in = now;
+	t->out = 0;
+	if (!(t->fault_waited & 2))
+		return;
+	/* From the fault's begin to the end of its last wait; one fault may wait several times. */
+	t->sums.fault_io_ns += now - t->fault;
+	if (!(t->fault_waited & 1))
+		t->sums.fault_io_ops++;
+	t->fault = config.faults_seen ? now : 0;
+	t->fault_waited = config.faults_seen ? 1 : 0;
+}
+
+/* The state is read of the task itself: the tracepoint's own argument came in 5.18, in another place at first. */
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(on_sched_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	struct req_thread *t = thread_of(prev);
+
+	if (t)
+		switched_out(t, prev, preempted, bpf_ktime_get_ns());
+	t = thread_of(next);
+	if (t)
+		switched_in(t, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("?tp_btf/page_fault_user")
+int BPF_PROG(on_page_fault)
+{
+	struct req_thread *t = this_thread(false);
+
+	if (!t)
+		return 0;
+	t->fault = bpf_ktime_get_ns();
+	t->fault_waited = 0;
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct req_thread *t = this_thread(false);
+	u32 tid;
+
+	if (!t)
+		return 0;
+	hold_cpu();
+	emit_exit(t);
+	tid = t->tid;
+	bpf_map_delete_elem(&threads, &tid);
+	release_cpu();
+	return 0;
+}
+
+#endif

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// blkprof requests: the requests of a server and where their time went, from this node's kernel.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/requests.h"
+#include "cli/command.h"
+#include "cli/privileges.h"
+#include "cli/requests_table.h"
+#include "cli/signals.h"
+#include "common/clock.h"
+
+#define POLL_MS 50
+#define TAKE_NS 1000000000ull
+#define SLOWEST 20
+
+struct requests_command {
+	struct request_rules targets;
+	struct target_rules params;
+	const char *trace_header, *node;
+	uint64_t duration_ns;
+	uint32_t slowest, full;
+	bool json, threads;
+};
+
+static const struct requests_command defaults = { .slowest = SLOWEST, .full = REQUESTS_FULL };
+
+struct printing {
+	const struct requests_command *o;
+	struct requests *requests;
+	struct requests_table *table;
+	char node[65];
+	uint64_t threads;
+	int error; // of standard output
+};
+
+static void print_json(struct printing *p, const struct request_record *r)
+{
+	struct buf b = { 0 };
+
+	record_json(r, requests_metrics(p->requests), p->node, &b);
+	buf_byte(&b, '\n');
+	if (!b.error && fwrite(b.data, 1, b.len, stdout) != b.len)
+		p->error = -errno;
+	buf_free(&b);
+}
+
+static double ms(const struct request_record *r, enum metric_id metric)
+{
+	return r->times.state[metric] == VALUE_MISSING ? -1 : (double)r->times.value[metric] / 1e6;
+}
+
+static void fill(struct requests_row *row, const struct request_record *r)
+{
+	memset(row, 0, sizeof(*row));
+	row->start = r->start;
+	row->duration = ms(r, METRIC_DURATION);
+	row->io = ms(r, METRIC_TOTAL_IO_DURATION);
+	row->oncpu = ms(r, METRIC_ONCPU);
+	row->runq = ms(r, METRIC_RUNQ);
+	row->lock = ms(r, METRIC_LOCK_WAIT);
+	row->client = ms(r, METRIC_CLIENT_WAIT);
+	row->disk_max = ms(r, METRIC_DISK_MAX);
+	row->read_bytes = r->times.value[METRIC_READ_BYTES];
+	row->write_bytes = r->times.value[METRIC_WRITE_BYTES];
+	row->requests = r->kind == REQUEST_HANDLER ? r->times.value[METRIC_REQUESTS] : 1;
+	row->longest = r->times.range ? (double)r->times.range->max[METRIC_DURATION] / 1e6 : row->duration;
+	row->status = r->status;
+	row->incomplete = r->incomplete;
+	snprintf(row->method, sizeof(row->method), "%s", r->method);
+	snprintf(row->core, sizeof(row->core), "%.63s", r->core);
+	snprintf(row->handler, sizeof(row->handler), "%s", r->handler);
+	snprintf(row->target, sizeof(row->target), "%.300s%s%.200s", r->path, *r->query ? "?" : "", r->query);
+	snprintf(row->device, sizeof(row->device), "%s", r->device);
+}
+
+static void take(void *context, const struct request_record *r)
+{
+	struct printing *p = context;
+	struct requests_row row;
+
+	p->threads += r->kind == REQUEST_THREAD;
+	if (p->o->json) {
+		if (r->kind != REQUEST_THREAD || p->o->threads)
+			print_json(p, r);
+		return;
+	}
+	if (r->kind == REQUEST_THREAD)
+		return;
+	fill(&row, r);
+	if (r->kind == REQUEST_ONE)
+		requests_table_add(p->table, &row);
+	else
+		requests_table_add_sum(p->table, &row);
+}
+
+static int follow(struct printing *p, struct error *e)
+{
+	uint64_t now = clock_monotonic(), end = p->o->duration_ns ? now + p->o->duration_ns : UINT64_MAX, taken = now;
+	int err;
+
+	for (; now < end && !signals_stop() && !p->error; now = clock_monotonic()) {
+		err = requests_poll(p->requests, POLL_MS);
+		if (err < 0 && err != -EINTR)
+			return error_set(e, err, "cannot read what the kernel tells: %s", strerror(-err));
+		if (now - taken < TAKE_NS)
+			continue;
+		requests_take(p->requests, take, p);
+		if (p->o->json)
+			fflush(stdout);
+		taken = now;
+	}
+	requests_stop(p->requests);
+	requests_take(p->requests, take, p);
+	return 0;
+}
+
+// What was lost, and why there may be nothing.
+static void summarize(struct printing *p)
+{
+	unsigned n;
+	const struct requests_count *c = requests_counts(p->requests, &n);
+
+	if (!p->o->json && !requests_table_requests(p->table))
+		fprintf(stderr, "no request was seen: %s\n", requests_targets(p->requests) ?
+			"none came, or they came over HTTP/2 or TLS" : "no process matches (see --pid, --comm, --cgroup, --cmdline)");
+	for (unsigned i = 0; i < n; i++)
+		if (c[i].loss && c[i].value)
+			fprintf(stderr, "%llu %s: %s\n", (unsigned long long)c[i].value, c[i].name, c[i].help);
+}
+
+static int print(struct printing *p, struct error *e)
+{
+	if (!p->o->json)
+		requests_table_print(p->table, stdout);
+	if (p->error || fflush(stdout) || ferror(stdout))
+		return error_set(e, -EIO, "cannot write to standard output: %s", strerror(p->error ? -p->error : errno));
+	summarize(p);
+	return 0;
+}
+
+static int prepare(struct printing *p, struct error *e)
+{
+	struct requests_options ro = { .targets = p->o->targets, .params = p->o->params, .trace_header = p->o->trace_header,
+				       .full = p->o->full };
+	int err;
+
+	if (p->o->node)
+		snprintf(p->node, sizeof(p->node), "%s", p->o->node);
+	else if (gethostname(p->node, sizeof(p->node) - 1))
+		snprintf(p->node, sizeof(p->node), "localhost");
+	p->table = requests_table_new(p->o->slowest);
+	if (!p->table)
+		return error_set(e, -ENOMEM, "no memory");
+	err = requests_new(&ro, &p->requests, e);
+	return err ? privileges_explain(err, e) : 0;
+}
+
+static int run(const void *options)
+{
+	struct printing p = { .o = options };
+	struct error e = { "" };
+	int err;
+
+	signals_install(false);
+	err = prepare(&p, &e);
+	if (!err)
+		err = follow(&p, &e);
+	if (!err)
+		err = print(&p, &e);
+	requests_free(p.requests);
+	requests_table_free(p.table);
+	return err ? command_error("requests", err == -EINVAL ? STATUS_USAGE : STATUS_FAILED, &e) : STATUS_DONE;
+}
+
+static int add(const char **items, unsigned *n, unsigned max, char *value, struct error *e)
+{
+	char *save = NULL;
+
+	for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+		if (*n == max)
+			return error_set(e, -EINVAL, "'%.60s' is one too many; allowed: at most %u", item, max);
+		items[(*n)++] = item;
+	}
+	return 0;
+}
+
+static int add_pid(const struct option_spec *spec, void *target, char *value, struct error *e)
+{
+	struct request_rules *r = target;
+
+	return add(r->pid, &r->n_pid, REQUEST_RULES_MAX, value, e);
+}
+
+static int add_comm(const struct option_spec *spec, void *target, char *value, struct error *e)
+{
+	struct request_rules *r = target;
+
+	return add(r->comm, &r->n_comm, REQUEST_RULES_MAX, value, e);
+}
+
+static int add_cgroup(const struct option_spec *spec, void *target, char *value, struct error *e)
+{
+	struct request_rules *r = target;
+
+	return add(r->cgroup, &r->n_cgroup, REQUEST_RULES_MAX, value, e);
+}
+
+// A command line may hold commas.
+static int add_cmdline(const struct option_spec *spec, void *target, char *value, struct error *e)
+{
+	struct request_rules *r = target;
+
+	if (!*value || r->n_cmdline == REQUEST_RULES_MAX)
+		return error_set(e, -EINVAL, "allowed: a pattern, at most %d of them", REQUEST_RULES_MAX);
+	r->cmdline[r->n_cmdline++] = value;
+	return 0;
+}
+
+static int add_keep(const struct option_spec *spec, void *target, char *value, struct error *e)
+{
+	struct target_rules *r = target;
+
+	if (!strcmp(value, "*")) {
+		r->keep_all = true;
+		return 0;
+	}
+	return add(r->keep, &r->n_keep, TARGET_KEEP_MAX, value, e);
+}
+
+static int check(void *options, struct error *e)
+{
+	const struct requests_command *o = options;
+	const struct request_rules *r = &o->targets;
+
+	if (r->n_pid || r->n_comm || r->n_cgroup || r->n_cmdline)
+		return 0;
+	return error_set(e, -EINVAL, "say whose requests: --pid, --comm, --cgroup or --cmdline");
+}
+
+#define AT(field) .offset = offsetof(struct requests_command, field)
+
+static const struct option_spec table[] = {
+	{ .name = "pid", .letter = 'p', .argument = "PID", .set = add_pid, AT(targets), .repeatable = true, .completes = COMPLETES_PID,
+	  .help = "Requests that these processes serve. A list separated by commas, repeatable." },
+	{ .name = "comm", .argument = "NAME", .set = add_comm, AT(targets), .repeatable = true,
+	  .help = "Requests of processes of this name, as /proc/PID/comm has it. May have wildcards; a list, repeatable." },
+	{ .name = "cgroup", .argument = "CGROUP", .set = add_cgroup, AT(targets), .repeatable = true, .completes = COMPLETES_FILE,
+	  .help = "Requests of the processes of this cgroup and those below it. A list, repeatable." },
+	{ .name = "cmdline", .argument = "PATTERN", .set = add_cmdline, AT(targets), .repeatable = true,
+	  .help = "Requests of processes whose command line holds this text. With wildcards it is matched as a whole; repeatable." },
+	{ .name = "duration", .letter = 'd', .argument = "SECONDS", .set = option_set_duration, AT(duration_ns), .min = 1000000,
+	  .max = 365ull * 86400 * 1000000000,
+	  .help = "Follow for so long. Also with a unit: 500ms, 90s, 5m. Without it, until Ctrl-C." },
+	{ .name = "slowest", .letter = 'n', .argument = "N", .set = option_set_number, .max = 100000, AT(slowest),
+	  .help = "Show so many of the slowest requests. 20 by default." },
+	{ .name = "json", .set = option_set_flag, AT(json),
+	  .help = "Write the records instead of a table: one JSON object a line, with the fields that are indexed." },
+	{ .name = "threads", .set = option_set_flag, AT(threads),
+	  .help = "With --json, also the sums of threads outside of requests, every ten seconds." },
+	{ .name = "full", .argument = "N", .set = option_set_number, .min = 2, .max = 100000, AT(full),
+	  .help = "Tell so many requests a second one by one: the slowest and a sample; the others as sums of their handler. 500 by default." },
+	{ .name = "keep-params", .argument = "NAMES", .set = add_keep, AT(params), .repeatable = true,
+	  .help = "Keep the values of these parameters of queries. Beside those that carry no data (rows, wt and the like) all are "
+		  "shown as '?'. '*' keeps all; a list, repeatable." },
+	{ .name = "trace-header", .argument = "NAME", .set = option_set_text, AT(trace_header),
+	  .help = "The header with a request's own id. X-Trace-Id by default; traceparent is always looked at." },
+	{ .name = "node", .argument = "NAME", .set = option_set_text, AT(node), .help = "Name of this node in the records. The host name by default." },
+	{ 0 },
+};
+
+const struct command command_requests = {
+	.name = "requests",
+	.summary = "show a server's requests and where their time went",
+	.usage = "",
+	.about = "Follows the HTTP/1.1 requests that the chosen processes serve, without touching them, and shows where the time of the "
+		 "serving thread went: disk, CPU, the run queue, locks, the client. Solr's cores and handlers are recognised.",
+	.options = table,
+	.defaults = &defaults,
+	.size = sizeof(defaults),
+	.check = check,
+	.run = run,
+};

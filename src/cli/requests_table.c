@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/requests_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define HANDLERS_MAX 1024
+#define HANDLERS_SHOWN 20
+
+struct handler {
+	char name[220];
+	uint64_t requests;
+	double duration, io, oncpu, lock, longest;
+};
+
+struct requests_table {
+	unsigned limit, n, n_handlers;
+	struct requests_row *rows; // slowest first
+	struct handler handlers[HANDLERS_MAX];
+	uint64_t requests;
+	bool incomplete;
+};
+
+struct requests_table *requests_table_new(unsigned slowest)
+{
+	struct requests_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->limit = slowest;
+	t->rows = calloc(slowest + 1, sizeof(*t->rows));
+	if (t->rows)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void requests_table_free(struct requests_table *t)
+{
+	if (!t)
+		return;
+	free(t->rows);
+	free(t);
+}
+
+static double known(double ms)
+{
+	return ms > 0 ? ms : 0;
+}
+
+static struct handler *handler_of(struct requests_table *t, const struct requests_row *row)
+{
+	char name[sizeof(t->handlers[0].name)];
+	unsigned i;
+
+	snprintf(name, sizeof(name), "%s %s%s%s", *row->method ? row->method : "?", row->core, *row->core ? " " : "",
+		 *row->handler ? row->handler : "?");
+	for (i = 0; i < t->n_handlers; i++)
+		if (!strcmp(t->handlers[i].name, name))
+			return &t->handlers[i];
+	if (i == HANDLERS_MAX - 1)
+		snprintf(name, sizeof(name), "(others)");
+	if (i == HANDLERS_MAX)
+		return &t->handlers[i - 1];
+	memcpy(t->handlers[i].name, name, sizeof(name));
+	t->n_handlers++;
+	return &t->handlers[i];
+}
+
+void requests_table_add_sum(struct requests_table *t, const struct requests_row *row)
+{
+	struct handler *h = handler_of(t, row);
+	double longest = row->requests > 1 ? row->longest : row->duration;
+
+	t->requests += row->requests;
+	h->requests += row->requests;
+	h->duration += known(row->duration);
+	h->io += known(row->io);
+	h->oncpu += known(row->oncpu);
+	h->lock += known(row->lock);
+	if (longest > h->longest)
+		h->longest = longest;
+}
+
+void requests_table_add(struct requests_table *t, const struct requests_row *row)
+{
+	unsigned at = t->n;
+
+	requests_table_add_sum(t, row);
+	t->incomplete |= row->incomplete;
+	while (at && t->rows[at - 1].duration < row->duration)
+		at--;
+	if (at >= t->limit)
+		return;
+	memmove(&t->rows[at + 1], &t->rows[at], (t->n - at) * sizeof(*t->rows));
+	t->rows[at] = *row;
+	if (t->n < t->limit)
+		t->n++;
+}
+
+static void print_ms(FILE *to, double ms)
+{
+	if (ms < 0)
+		fprintf(to, "%9s", "?");
+	else if (ms >= 10000)
+		fprintf(to, "%8.1fs", ms / 1000);
+	else
+		fprintf(to, "%9.2f", ms);
+}
+
+static void print_row(const struct requests_row *row, FILE *to)
+{
+	time_t s = (time_t)(row->start / 1000000000u);
+	struct tm tm;
+	char text[16];
+
+	localtime_r(&s, &tm);
+	strftime(text, sizeof(text), "%H:%M:%S", &tm);
+	fprintf(to, "%s.%03u", text, (unsigned)(row->start / 1000000u % 1000u));
+	print_ms(to, row->duration);
+	print_ms(to, row->io);
+	print_ms(to, row->oncpu);
+	print_ms(to, row->runq);
+	print_ms(to, row->lock);
+	print_ms(to, row->client);
+	fprintf(to, " %6d%s ", row->status, row->incomplete ? "*" : " ");
+	if (*row->host)
+		fprintf(to, "%s ", row->host);
+	fprintf(to, "%s %s\n", *row->method ? row->method : "?", *row->target ? row->target : "?");
+}
+
+static int by_duration(const void *a, const void *b)
+{
+	const struct handler *x = a, *y = b;
+
+	return x->duration > y->duration ? -1 : x->duration < y->duration;
+}
+
+static void print_handlers(const struct requests_table *t, FILE *to)
+{
+	struct handler *sorted = malloc(sizeof(t->handlers));
+	unsigned n = t->n_handlers < HANDLERS_SHOWN ? t->n_handlers : HANDLERS_SHOWN;
+
+	if (!sorted)
+		return;
+	memcpy(sorted, t->handlers, sizeof(t->handlers));
+	qsort(sorted, t->n_handlers, sizeof(*sorted), by_duration);
+	fprintf(to, "\n%9s%9s%9s%9s%9s%9s  by handler: means, and the longest, in ms\n", "requests", "mean", "longest", "I/O", "CPU", "locks");
+	for (unsigned i = 0; i < n; i++) {
+		const struct handler *h = &sorted[i];
+		double count = (double)h->requests;
+
+		fprintf(to, "%9llu", (unsigned long long)h->requests);
+		print_ms(to, h->duration / count);
+		print_ms(to, h->longest);
+		print_ms(to, h->io / count);
+		print_ms(to, h->oncpu / count);
+		print_ms(to, h->lock / count);
+		fprintf(to, "  %s\n", h->name);
+	}
+	free(sorted);
+}
+
+void requests_table_print(const struct requests_table *t, FILE *to)
+{
+	if (t->n) {
+		fprintf(to, "%-12s%9s%9s%9s%9s%9s%9s %6s  the slowest requests; times in ms\n", "started", "took", "I/O", "CPU", "queue", "locks",
+			"client", "status");
+		for (unsigned i = 0; i < t->n; i++)
+			print_row(&t->rows[i], to);
+		if (t->incomplete)
+			fprintf(to, "* something of it was not seen; ? is not known (--json says what)\n");
+	}
+	if (t->n_handlers)
+		print_handlers(t, to);
+}
+
+uint64_t requests_table_requests(const struct requests_table *t)
+{
+	return t->requests;
+}

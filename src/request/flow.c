@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "request/flow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/flow_internal.h"
+
+#define SECOND 1000000000ull
+#define SILENT_ANSWERED (60 * SECOND)	// an answer that is not gone on with for so long is over
+#define SILENT_UNANSWERED (3600 * SECOND)
+
+static const struct {
+	const char *name, *help;
+} counts[FLOW_COUNTS] = {
+	[FLOW_REQUESTS] = { "requests", "requests seen" },
+	[FLOW_INCOMPLETE] = { "incomplete", "requests of which something was not seen" },
+	[FLOW_HANDED_OVER] = { "handed_over", "requests answered by another thread than read them: their times are not known" },
+	[FLOW_SHARED] = { "shared_thread", "requests on a thread that had several open at once: their times are not known" },
+	[FLOW_ANSWERS_UNMATCHED] = { "answers_unmatched", "answers whose request was not seen" },
+	[FLOW_H2] = { "h2_connections", "HTTP/2 connections: their requests are not told apart" },
+	[FLOW_TLS] = { "tls_connections", "encrypted connections: cannot be read" },
+	[FLOW_NOT_HTTP] = { "not_http", "times that something on a connection was no HTTP" },
+	[FLOW_EVENTS_LOST] = { "events_lost", "events of connections lost on the way" },
+	[FLOW_CONNECTIONS_EVICTED] = { "connections_evicted", "connections forgotten because there are too many" },
+	[FLOW_REQUESTS_EVICTED] = { "requests_evicted", "requests not followed because too many are open" },
+	[FLOW_HEADS_DROPPED] = { "heads_dropped", "request heads dropped because they were too long or too many were not whole" },
+	[FLOW_BAD_EVENTS] = { "bad_events", "events that were damaged" },
+};
+
+const char *flow_count_name(enum flow_count what)
+{
+	return counts[what].name;
+}
+
+const char *flow_count_help(enum flow_count what)
+{
+	return counts[what].help;
+}
+
+uint64_t flow_count(const struct flow *f, enum flow_count what)
+{
+	return f->counts[what];
+}
+
+unsigned flow_connections(const struct flow *f)
+{
+	return f->n_connections;
+}
+
+unsigned flow_open(const struct flow *f)
+{
+	return f->n_requests;
+}
+
+struct flow *flow_new(const struct flow_options *options)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->options = *options;
+	if (!f->options.max_connections)
+		f->options.max_connections = 65536;
+	if (!f->options.max_requests)
+		f->options.max_requests = 8192;
+	if (!f->options.max_heads)
+		f->options.max_heads = 4u << 20;
+	TAILQ_INIT(&f->by_age);
+	return f;
+}
+
+void flow_set_clock(struct flow *f, int64_t offset)
+{
+	f->clock = offset;
+}
+
+static void connection_end(struct flow *f, struct connection *c, enum request_end why)
+{
+	while (c->first)
+		request_finish(f, c->first, why);
+	connection_head_free(f, c);
+	TAILQ_REMOVE(&f->by_age, c, by_age);
+	HASH_DEL(f->connections, c);
+	f->n_connections--;
+	free(c);
+}
+
+static struct connection *connection_new(struct flow *f, uint64_t key)
+{
+	struct connection *c;
+
+	if (f->n_connections >= f->options.max_connections) {
+		f->counts[FLOW_CONNECTIONS_EVICTED]++;
+		connection_end(f, TAILQ_FIRST(&f->by_age), END_IDLE);
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->key = key;
+	HASH_ADD(hh, f->connections, key, sizeof(c->key), c);
+	TAILQ_INSERT_TAIL(&f->by_age, c, by_age);
+	f->n_connections++;
+	return c;
+}
+
+static struct connection *connection_of(struct flow *f, const struct req_event *e)
+{
+	struct connection *c;
+
+	HASH_FIND(hh, f->connections, &e->connection, sizeof(e->connection), c);
+	if (c || e->type == REQ_CLOSE || e->type == REQ_NEXT)
+		return c;
+	c = connection_new(f, e->connection);
+	// It has been told of before: forgotten meanwhile, and in the midst of something.
+	if (c && e->sequence > 1) {
+		c->blind = true;
+		c->sequence = e->sequence - 1;
+	}
+	return c;
+}
+
+// What was lost may have been anything.
+static void check_sequence(struct flow *f, struct connection *c, const struct req_event *e)
+{
+	uint32_t lost = e->sequence - c->sequence - 1;
+
+	c->sequence = e->sequence;
+	if (!lost)
+		return;
+	f->counts[FLOW_EVENTS_LOST] += lost;
+	for (struct open_request *r = c->first; r; r = r->next)
+		r->lost += lost;
+	connection_head_free(f, c);
+	c->blind = true;
+	c->body_left = 0;
+	c->body_open = false;
+}
+
+// Its answer is whole once the connection is asked for more, unless the request's own body is still coming.
+static bool is_over(const struct connection *c)
+{
+	return c->first && c->first->answered && !(c->body_left && !c->first->next);
+}
+
+static void on_next(struct flow *f, struct connection *c, enum request_end why)
+{
+	if (!is_over(c))
+		return;
+	if (!c->first->next)
+		c->body_open = false;
+	request_finish(f, c->first, why);
+}
+
+static void on_read(struct flow *f, struct connection *c, const struct req_event *e, const char *payload)
+{
+	struct open_request *r = c->first;
+
+	if (e->result > 0) {
+		on_next(f, c, END_NEXT_READ);
+		connection_data(f, c, e, payload);
+	} else if (e->result == -EAGAIN) {
+		if (is_over(c))
+			on_next(f, c, END_NEXT_READ);
+		else if (r && !r->answered && (c->body_left || c->body_open))
+			request_wait(r, e);
+	} else if (is_over(c)) {
+		on_next(f, c, END_EOF);
+	}
+}
+
+// The first bytes of an answer tell its status; 0 while they do not.
+static int answer_status(struct open_request *r, const struct req_event *e, const char *payload)
+{
+	unsigned more = sizeof(r->answer) - r->answer_size;
+
+	if (more > e->payload_size)
+		more = e->payload_size;
+	memcpy(r->answer + r->answer_size, payload, more);
+	r->answer_size += more;
+	return http_parse_status(r->answer, r->answer_size);
+}
+
+static bool begins_next(const struct open_request *r, const struct req_event *e, const char *payload)
+{
+	return r->answered && r->next && http_parse_status(payload, e->payload_size) > 0;
+}
+
+static void switch_protocol(struct flow *f, struct connection *c)
+{
+	request_finish(f, c->first, END_NEXT_RESPONSE);
+	f->counts[FLOW_H2]++;
+	c->ignored = true;
+	if (f->options.ignore)
+		f->options.ignore(f->options.context, c->key);
+}
+
+static void on_answer(struct flow *f, struct connection *c, const struct req_event *e, const char *payload)
+{
+	struct open_request *r = c->first;
+	int status = r->record->status;
+
+	if (!status) {
+		status = answer_status(r, e, payload);
+		if (status >= 100 && status < 200 && status != 101) {
+			r->resp_bytes += (uint64_t)e->result;
+			r->answer_size = 0;
+			return;
+		}
+		r->record->status = status > 0 ? status : 0;
+	}
+	request_written(f, r, e);
+	if (status == 101)
+		switch_protocol(f, c);
+}
+
+static void on_write(struct flow *f, struct connection *c, const struct req_event *e, const char *payload)
+{
+	if (e->result > 0 && !c->first && c->head.len)
+		connection_answered_early(f, c, e);
+	if (!c->first) {
+		f->counts[FLOW_ANSWERS_UNMATCHED] += e->result > 0 && http_parse_status(payload, e->payload_size) > 0;
+		return;
+	}
+	request_waited(c->first, e);
+	if (e->result == -EAGAIN)
+		request_wait(c->first, e);
+	if (e->result <= 0)
+		return;
+	if (begins_next(c->first, e, payload))
+		request_finish(f, c->first, END_NEXT_RESPONSE);
+	on_answer(f, c, e, payload);
+}
+
+static int bad_event(struct flow *f)
+{
+	f->counts[FLOW_BAD_EVENTS]++;
+	return -EINVAL;
+}
+
+static int dispatch(struct flow *f, const struct req_event *e, const char *payload)
+{
+	struct connection *c = connection_of(f, e);
+
+	if (!c || c->ignored) {
+		if (c && e->type == REQ_CLOSE)
+			connection_end(f, c, END_CLOSED);
+		return 0;
+	}
+	check_sequence(f, c, e);
+	c->last = e->exit;
+	c->tgid = e->tgid;
+	TAILQ_REMOVE(&f->by_age, c, by_age);
+	TAILQ_INSERT_TAIL(&f->by_age, c, by_age);
+	if (e->type == REQ_READ)
+		on_read(f, c, e, payload);
+	else if (e->type == REQ_WRITE)
+		on_write(f, c, e, payload);
+	else if (e->type == REQ_NEXT)
+		on_next(f, c, END_NEXT_READ);
+	else
+		connection_end(f, c, END_CLOSED);
+	return 0;
+}
+
+int flow_event(struct flow *f, const void *record, size_t size)
+{
+	const size_t head = offsetof(struct req_event, sums);
+	struct req_event e = { 0 };
+
+	if (size < head)
+		return bad_event(f);
+	memcpy(&e, record, size < sizeof(e) ? size : sizeof(e));
+	if (e.type < REQ_READ || e.type > REQ_NEXT || (e.type != REQ_NEXT && size < sizeof(e)) || e.exit < e.enter)
+		return bad_event(f);
+	if (e.type == REQ_EXIT)
+		return 0;
+	if (e.payload_size && (size < sizeof(e) || e.payload_size > size - sizeof(e) || e.result <= 0 || e.payload_size > e.result))
+		return bad_event(f);
+	return dispatch(f, &e, (const char *)record + (size < sizeof(e) ? size : sizeof(e)));
+}
+
+void flow_sweep(struct flow *f, uint64_t now)
+{
+	struct connection *c, *next;
+
+	for (c = TAILQ_FIRST(&f->by_age); c; c = next) {
+		uint64_t age = now > c->last ? now - c->last : 0;
+
+		next = TAILQ_NEXT(c, by_age);
+		if (age < SILENT_ANSWERED)
+			break;
+		if (c->first && c->first->answered)
+			request_finish(f, c->first, END_IDLE);
+		if (age > SILENT_UNANSWERED)
+			connection_end(f, c, END_IDLE);
+	}
+}
+
+void flow_end(struct flow *f, uint32_t tgid, uint64_t now)
+{
+	struct connection *c, *next;
+
+	for (c = TAILQ_FIRST(&f->by_age); c; c = next) {
+		next = TAILQ_NEXT(c, by_age);
+		if (tgid && c->tgid != tgid)
+			continue;
+		if (c->first && !c->first->answered && now > c->last)
+			c->last = now;
+		connection_end(f, c, END_STOPPED);
+	}
+}
+
+void flow_free(struct flow *f)
+{
+	if (!f)
+		return;
+	f->options.ended = NULL;
+	f->options.attributed = NULL;
+	while (!TAILQ_EMPTY(&f->by_age))
+		connection_end(f, TAILQ_FIRST(&f->by_age), END_STOPPED);
+	free(f);
+}

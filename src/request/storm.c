@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "request/storm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define SUMS_MAX 512
+
+struct key {
+	uint32_t pid;
+	int status_class;
+	char method[16];
+	char core[RECORD_NAME], handler[RECORD_NAME];
+};
+
+struct sum {
+	UT_hash_handle hh;
+	struct key key;
+	struct request_record record;
+};
+
+struct storm {
+	const struct metrics *metrics;
+	unsigned limit, n_slow, n_sample;
+	struct request_record *slow;   // a heap, the fastest of them first
+	struct request_record *sample; // of those that are not slow
+	uint64_t passed;	       // that came by the sample in this second
+	struct sum *sums;
+	uint64_t summed, dropped;
+	uint64_t random, serial;
+};
+
+struct storm *storm_new(const struct metrics *metrics, unsigned limit)
+{
+	struct storm *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->metrics = metrics;
+	s->limit = limit < 2 ? 1 : limit / 2;
+	s->random = 0x9e3779b97f4a7c15ull;
+	s->slow = calloc(s->limit, sizeof(*s->slow));
+	s->sample = calloc(s->limit, sizeof(*s->sample));
+	if (s->slow && s->sample)
+		return s;
+	storm_free(s);
+	return NULL;
+}
+
+static void sums_free(struct storm *s)
+{
+	struct sum *sum, *next;
+
+	HASH_ITER(hh, s->sums, sum, next) {
+		HASH_DEL(s->sums, sum);
+		record_free(&sum->record);
+		free(sum);
+	}
+}
+
+void storm_free(struct storm *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < s->n_slow; i++)
+		record_free(&s->slow[i]);
+	for (unsigned i = 0; i < s->n_sample; i++)
+		record_free(&s->sample[i]);
+	sums_free(s);
+	free(s->slow);
+	free(s->sample);
+	free(s);
+}
+
+static uint64_t next_random(struct storm *s)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return s->random;
+}
+
+static uint64_t duration(const struct request_record *r)
+{
+	return r->times.value[METRIC_DURATION];
+}
+
+static void swap(struct request_record *a, struct request_record *b)
+{
+	struct request_record t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+static void sift_down(struct request_record *heap, unsigned n, unsigned i)
+{
+	for (;;) {
+		unsigned least = i, left = 2 * i + 1;
+
+		if (left < n && duration(&heap[left]) < duration(&heap[least]))
+			least = left;
+		if (left + 1 < n && duration(&heap[left + 1]) < duration(&heap[least]))
+			least = left + 1;
+		if (least == i)
+			return;
+		swap(&heap[i], &heap[least]);
+		i = least;
+	}
+}
+
+static void sift_up(struct request_record *heap, unsigned i)
+{
+	for (; i && duration(&heap[i]) < duration(&heap[(i - 1) / 2]); i = (i - 1) / 2)
+		swap(&heap[i], &heap[(i - 1) / 2]);
+}
+
+static struct sum *sum_new(struct storm *s, const struct key *key)
+{
+	struct sum *sum = calloc(1, sizeof(*sum));
+
+	if (!sum)
+		return NULL;
+	sum->key = *key;
+	sum->record.kind = REQUEST_HANDLER;
+	sum->record.ended = END_WINDOW;
+	sum->record.pid = key->pid;
+	sum->record.number = ++s->serial;
+	sum->record.status = key->status_class * 100;
+	memcpy(sum->record.method, key->method, sizeof(key->method));
+	memcpy(sum->record.core, key->core, sizeof(key->core));
+	memcpy(sum->record.handler, key->handler, sizeof(key->handler));
+	HASH_ADD(hh, s->sums, key, sizeof(sum->key), sum);
+	return sum;
+}
+
+// What makes the key too many kinds goes under one.
+static struct sum *sum_of(struct storm *s, const struct request_record *r)
+{
+	struct key key;
+	struct sum *sum;
+
+	memset(&key, 0, sizeof(key));
+	key.pid = r->pid;
+	key.status_class = r->status / 100;
+	snprintf(key.method, sizeof(key.method), "%s", r->method);
+	snprintf(key.core, sizeof(key.core), "%s", r->core);
+	snprintf(key.handler, sizeof(key.handler), "%s", r->handler);
+	HASH_FIND(hh, s->sums, &key, sizeof(key), sum);
+	if (sum || HASH_COUNT(s->sums) < SUMS_MAX)
+		return sum ? sum : sum_new(s, &key);
+	memset(&key, 0, sizeof(key));
+	key.pid = r->pid;
+	snprintf(key.handler, sizeof(key.handler), "(others)");
+	HASH_FIND(hh, s->sums, &key, sizeof(key), sum);
+	return sum ? sum : sum_new(s, &key);
+}
+
+static void add_to_sum(struct storm *s, struct request_record *r)
+{
+	struct sum *sum = sum_of(s, r);
+	uint64_t total = 0;
+
+	if (!sum) {
+		s->dropped++;
+		record_free(r);
+		return;
+	}
+	// A duration is a span and would not be added up: of a sum it is the sum.
+	total = sum->record.times.value[METRIC_DURATION] + duration(r);
+	if (breakdown_merge(&sum->record.times, s->metrics, &r->times))
+		s->dropped++;
+	breakdown_set(&sum->record.times, METRIC_DURATION, total);
+	breakdown_set(&sum->record.times, METRIC_REQUESTS, sum->record.times.parts);
+	sum->record.incomplete |= r->incomplete;
+	s->summed++;
+	record_free(r);
+}
+
+static void offer_sample(struct storm *s, struct request_record *r)
+{
+	uint64_t at;
+
+	s->passed++;
+	if (s->n_sample < s->limit) {
+		s->sample[s->n_sample++] = *r;
+		return;
+	}
+	at = next_random(s) % s->passed;
+	if (at < s->limit)
+		swap(&s->sample[at], r);
+	add_to_sum(s, r);
+}
+
+void storm_add(struct storm *s, struct request_record *r)
+{
+	if (s->n_slow < s->limit) {
+		s->slow[s->n_slow] = *r;
+		sift_up(s->slow, s->n_slow++);
+		return;
+	}
+	if (duration(r) > duration(&s->slow[0])) {
+		swap(&s->slow[0], r);
+		sift_down(s->slow, s->n_slow, 0);
+	}
+	offer_sample(s, r);
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct request_record *x = a, *y = b;
+
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static void tell_all(struct request_record *all, unsigned *n, storm_fn fn, void *context)
+{
+	qsort(all, *n, sizeof(*all), by_end);
+	for (unsigned i = 0; i < *n; i++) {
+		fn(context, &all[i]);
+		record_free(&all[i]);
+	}
+	*n = 0;
+}
+
+void storm_flush(struct storm *s, uint64_t start, uint64_t end, storm_fn fn, void *context)
+{
+	struct sum *sum, *next;
+
+	tell_all(s->slow, &s->n_slow, fn, context);
+	tell_all(s->sample, &s->n_sample, fn, context);
+	HASH_ITER(hh, s->sums, sum, next) {
+		sum->record.start = start;
+		sum->record.end = end;
+		fn(context, &sum->record);
+	}
+	sums_free(s);
+	s->passed = 0;
+}
+
+uint64_t storm_summed(const struct storm *s)
+{
+	return s->summed;
+}
+
+uint64_t storm_dropped(const struct storm *s)
+{
+	return s->dropped;
+}

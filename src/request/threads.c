@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "request/threads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "common/text.h"
+#include "request/sums.h"
+
+#define INACTIVE_NS 30000000000ull
+#define LITTLE_NS 1000000 // of CPU, without any I/O: not worth a record
+
+struct thread {
+	UT_hash_handle hh;
+	uint32_t tid, tgid;
+	bool ended;
+	char comm[REQ_COMM];
+	char name[RECORD_NAME];
+	struct req_sums base, latest;
+	struct req_sums requests; // of what came between, what was its requests'
+	uint64_t since, changed;
+};
+
+struct threads {
+	const struct metrics *metrics;
+	unsigned max;
+	struct thread *all;
+	uint64_t serial, dropped;
+	uint64_t looked; // when threads were last told of
+};
+
+struct threads *threads_new(const struct metrics *metrics, unsigned max)
+{
+	struct threads *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->metrics = metrics;
+	t->max = max;
+	return t;
+}
+
+static void forget(struct threads *t, struct thread *one)
+{
+	HASH_DEL(t->all, one);
+	free(one);
+}
+
+void threads_free(struct threads *t)
+{
+	struct thread *one, *next;
+
+	if (!t)
+		return;
+	HASH_ITER(hh, t->all, one, next)
+		forget(t, one);
+	free(t);
+}
+
+static struct thread *find(const struct threads *t, uint32_t tid)
+{
+	struct thread *one;
+
+	HASH_FIND(hh, t->all, &tid, sizeof(tid), one);
+	return one;
+}
+
+static struct thread *make(struct threads *t, uint32_t tid)
+{
+	struct thread *one;
+
+	if (HASH_COUNT(t->all) >= t->max) {
+		t->dropped++;
+		return NULL;
+	}
+	one = calloc(1, sizeof(*one));
+	if (!one) {
+		t->dropped++;
+		return NULL;
+	}
+	one->tid = tid;
+	HASH_ADD(hh, t->all, tid, sizeof(one->tid), one);
+	return one;
+}
+
+void threads_see(struct threads *t, uint32_t tgid, uint32_t tid, const char *comm, const struct req_sums *sums, uint64_t now)
+{
+	struct thread *one = find(t, tid);
+
+	if (one && one->tgid && one->tgid != tgid) {
+		forget(t, one);
+		one = NULL;
+	}
+	if (!one)
+		one = make(t, tid);
+	if (!one)
+		return;
+	if (!one->tgid) {
+		one->tgid = tgid;
+		one->since = one->changed = t->looked ? t->looked : now;
+		// All sums begin with the first look of the kernel side, but for these, which are the kernel's own.
+		one->base.major_faults = sums->major_faults;
+		one->base.minor_faults = sums->minor_faults;
+	}
+	if (memcmp(&one->latest, sums, sizeof(*sums)))
+		one->changed = now;
+	one->latest = *sums;
+	if (*comm)
+		text_sanitize(one->comm, sizeof(one->comm), comm, REQ_COMM);
+}
+
+void threads_ended(struct threads *t, uint32_t tid)
+{
+	struct thread *one = find(t, tid);
+
+	if (one)
+		one->ended = true;
+}
+
+void threads_name(struct threads *t, uint32_t tid, const char *name)
+{
+	struct thread *one = find(t, tid);
+
+	if (one)
+		text_sanitize(one->name, sizeof(one->name), name, strlen(name));
+}
+
+const char *threads_name_of(const struct threads *t, uint32_t tid)
+{
+	struct thread *one = find(t, tid);
+
+	return one ? one->name : "";
+}
+
+void threads_attribute(struct threads *t, uint32_t tid, const struct req_sums *from, const struct req_sums *to)
+{
+	struct thread *one = find(t, tid);
+
+	if (!one)
+		one = make(t, tid);
+	if (one)
+		sums_add_between(from, to, &one->requests);
+}
+
+// The requests' part may be ahead of the last look at the thread: the rest of it is taken off the next time.
+static void take_off(struct breakdown *b, struct breakdown *requests)
+{
+	for (unsigned i = 0; i < METRIC_BUILTIN; i++) {
+		uint64_t part = requests->value[i] < b->value[i] ? requests->value[i] : b->value[i];
+
+		b->value[i] -= part;
+	}
+}
+
+static bool worth(const struct breakdown *b)
+{
+	return b->value[METRIC_ONCPU] >= LITTLE_NS || b->value[METRIC_DISK_OPS] || b->value[METRIC_TOTAL_IO_DURATION] >= LITTLE_NS ||
+	       b->value[METRIC_FSYNC_OPS] || b->value[METRIC_FDATASYNC_OPS];
+}
+
+static void tell(struct threads *t, struct thread *one, uint64_t now, threads_fn fn, void *context)
+{
+	static const struct req_sums none;
+	struct request_record *r = calloc(1, sizeof(*r));
+	struct breakdown requests = { 0 };
+
+	if (!r) {
+		t->dropped++;
+		return;
+	}
+	r->kind = REQUEST_THREAD;
+	r->attribution = ATTRIBUTION_THREAD_ONLY;
+	r->ended = END_WINDOW;
+	r->pid = one->tgid;
+	r->tid = one->tid;
+	r->start = one->since;
+	r->end = now;
+	r->number = ++t->serial;
+	memcpy(r->comm, one->comm, sizeof(one->comm));
+	memcpy(r->thread, one->name, sizeof(one->name));
+	if (sums_between(&one->base, &one->latest, &r->times)) {
+		sums_between(&none, &one->requests, &requests);
+		take_off(&r->times, &requests);
+	}
+	breakdown_set(&r->times, METRIC_DURATION, now > one->since ? now - one->since : 0);
+	breakdown_derive(&r->times);
+	if (worth(&r->times))
+		fn(context, r);
+	free(r);
+}
+
+void threads_flush(struct threads *t, bool window_ends, uint64_t now, threads_busy_fn busy, threads_fn fn, void *context)
+{
+	struct thread *one, *next;
+
+	HASH_ITER(hh, t->all, one, next) {
+		bool quiet = now > one->changed + INACTIVE_NS && one->changed > one->since;
+
+		if (!window_ends && !quiet && !one->ended)
+			continue;
+		if (!one->tgid || (!one->ended && busy(context, one->tid)))
+			continue;
+		tell(t, one, now, fn, context);
+		one->base = one->latest;
+		one->since = now;
+		memset(&one->requests, 0, sizeof(one->requests));
+		if (one->ended)
+			forget(t, one);
+	}
+	t->looked = now;
+}
+
+uint64_t threads_dropped(const struct threads *t)
+{
+	return t->dropped;
+}
