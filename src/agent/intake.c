@@ -70,6 +70,30 @@ static void see_process(struct recorder *r, pid_t pid, uint64_t time)
 		unwinder_see(r->unwinder, r->procs, pid, time);
 }
 
+void recorder_see_process(struct recorder *r, pid_t pid)
+{
+	procs_poll(r->procs);
+	see_process(r, pid, clock_monotonic());
+}
+
+int recorder_stack_text(struct recorder *r, const struct in_flight *e, struct buf *to)
+{
+	const struct frame_stack *stack;
+	struct row_who who;
+	int err;
+
+	if (!(e->kind & TASK_KTHREAD))
+		see_process(r, (pid_t)e->tgid, e->submit);
+	err = resolver_who(r->resolver, e, &who);
+	stack = err ? NULL : frames_stack_get(resolver_frames(r->resolver), who.stack);
+	if (!stack)
+		return err ? err : -ENOENT;
+	for (unsigned i = 0; i < stack->n; i++)
+		for (unsigned line = stack->frames[i]->n_lines; line--;)
+			buf_printf(to, "%s%s", to->len ? "\n" : "", stack->frames[i]->lines[line].name);
+	return to->error;
+}
+
 int intake_record(void *context, void *data, size_t size)
 {
 	struct recorder *r = context;
@@ -77,6 +101,8 @@ int intake_record(void *context, void *data, size_t size)
 	const struct bio_rec *rec = data;
 	int err;
 
+	if (size >= sizeof(uint32_t) && r->options.watch)
+		r->options.watch(r->options.watch_context, data, size);
 	if (size >= sizeof(uint32_t) && rec->type == RECORD_STACK) {
 		err = stacks_add(r->stacks, data, size);
 		if (err == -ENOMEM && !r->record_error)

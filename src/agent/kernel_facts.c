@@ -119,6 +119,8 @@ int kernel_facts_read(struct kernel_facts *ret, struct error *e)
 	// From 5.13 to 5.17 the tracepoint lies where bio_list is always set. submit_bio_noacct_nocheck came with 5.18.
 	f.bio_list_valid = !f.bio_has_bdev || btf__find_by_name_kind(btf, "submit_bio_noacct_nocheck", BTF_KIND_FUNC) > 0;
 	f.queue_first = tracepoint_arguments(btf, "block_bio_queue") == 2;
+	f.issue_queue_first = tracepoint_arguments(btf, "block_rq_issue") == 2;
+	f.switch_state = tracepoint_arguments(btf, "sched_switch") >= 4;
 	f.hold_cpu = btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
 		     btf__find_by_name_kind(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
 	f.async_request = async_request(btf);

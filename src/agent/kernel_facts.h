@@ -13,6 +13,8 @@ struct kernel_facts {
 	bool bio_list_valid;	// current->bio_list is set at block_bio_queue only below a stacked device
 	bool bio_has_bdev;	// bio->bi_bdev (5.12)
 	bool queue_first;	// block_bio_queue's arguments are a queue and a bio (up to 5.10), not only a bio
+	bool issue_queue_first; // the same of block_rq_issue, which a distribution's 5.10 may have or not
+	bool switch_state;	// sched_switch says what state the thread sleeps in (5.18)
 	bool hold_cpu;		// programs may forbid to be preempted (bpf_preempt_disable, 6.10)
 	uint8_t async_request;	// number of io_uring_queue_async_work's argument that is the request; 0 = cannot be followed
 	int32_t memory_subsys;	// index of the memory controller in a css_set, -1 = none

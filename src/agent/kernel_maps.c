@@ -45,6 +45,14 @@ uint16_t kernel_maps_disk(struct recorder *r, uint32_t slot)
 	return r->slot_disk[slot];
 }
 
+const char *recorder_slot_disk(struct recorder *r, uint32_t slot, uint32_t *ret_dev)
+{
+	uint16_t disk = kernel_maps_disk(r, slot);
+
+	*ret_dev = r->disk_devs[disk];
+	return r->disks[disk];
+}
+
 // One value of a per-CPU map for every possible CPU; owned by the caller.
 static void *per_cpu(struct recorder *r, const char *map, uint32_t key, size_t size, int *ret_cpus)
 {

@@ -21,10 +21,12 @@
 #include "common/text.h"
 #include "fentry.skel.h"
 #include "kprobe.skel.h"
+#include "timeline.skel.h"
+#include "timeline_raw.skel.h"
 #include "tracepoint.skel.h"
 #include "tracepoint_raw.skel.h"
 
-#define PROGRAMS_MAX 8
+#define PROGRAMS_MAX 16
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 #define PERF_SOURCES "/sys/bus/event_source/devices"
 
@@ -50,6 +52,7 @@ struct form {
 	const char *hooks[HOOKS_MAX];
 	const char *functions[HOOKS_MAX]; // attached to all of them by one kprobe.multi link each
 	const char *instead_of;		  // a better form of the backend, tried before this one
+	bool timeline;			  // with the programs of timeline_hooks
 };
 
 // Best first.
@@ -61,7 +64,12 @@ static const struct form forms[] = {
 	{ BACKEND_TRACEPOINT, tracepoint__elf_bytes, .hooks = { "on_bio_queue", "on_bio_complete", "on_rq_complete" } },
 	{ BACKEND_TRACEPOINT, tracepoint_raw__elf_bytes, .hooks = { "on_bio_queue", "on_bio_complete", "on_rq_complete" },
 	  .instead_of = "typed tracepoints" },
+	{ BACKEND_TRACEPOINT, timeline__elf_bytes, .hooks = { "on_bio_queue", "on_bio_complete", "on_rq_complete" },
+	  .timeline = true },
+	{ BACKEND_TRACEPOINT, timeline_raw__elf_bytes, .hooks = { "on_bio_queue", "on_bio_complete", "on_rq_complete" },
+	  .timeline = true, .instead_of = "typed tracepoints" },
 };
+static const char *const timeline_hooks[] = { "on_rq_issue", "on_switch", "on_waking", "on_new", "on_rename", "on_exec" };
 static const char *const follow_hooks[] = { "on_fork", "on_exit" };
 static const char *const test_run[] = { "read_jiffies", "check_bio" }; // run by us, attached to nothing
 
@@ -184,24 +192,43 @@ static uint32_t max_frames(void)
 	return (uint32_t)n;
 }
 
-// block_bio_queue has a variant for each order of its arguments.
-static const char *hook_name(const struct form *form, unsigned i, const struct probes_options *o)
+// Some tracepoints have a variant for each form of their arguments.
+static const char *hook_name(const char *name, const struct probes_options *o)
 {
-	const char *name = form->hooks[i];
-
-	return o->queue_first && !strcmp(name, "on_bio_queue") ? "on_queue_bio_queue" : name;
+	if (o->queue_first && !strcmp(name, "on_bio_queue"))
+		return "on_queue_bio_queue";
+	if (o->issue_queue_first && !strcmp(name, "on_rq_issue"))
+		return "on_queue_rq_issue";
+	if (!o->switch_state && !strcmp(name, "on_switch"))
+		return "on_task_switch";
+	return name;
 }
 
 static int want_hooks(struct probes *p, const struct form *form, const struct probes_options *o)
 {
 	for (unsigned i = 0; i < HOOKS_MAX && form->hooks[i]; i++) {
-		struct bpf_program *program = want_program(p, hook_name(form, i, o));
+		struct bpf_program *program = want_program(p, hook_name(form->hooks[i], o));
 
 		if (!program)
 			return -ENOENT;
 		if (form->functions[i])
 			bpf_program__set_expected_attach_type(program, BPF_TRACE_KPROBE_MULTI);
 	}
+	for (unsigned i = 0; form->timeline && i < sizeof(timeline_hooks) / sizeof(*timeline_hooks); i++)
+		if (!want_program(p, hook_name(timeline_hooks[i], o)))
+			return -ENOENT;
+	return 0;
+}
+
+static int configure_timeline(struct probes *p, const struct probes_options *o)
+{
+	struct bpf_map *map = probes_map(p, ".rodata.timeline");
+	size_t size;
+	struct timeline_config *config = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
+
+	if (!config || size < sizeof(*config))
+		return -EINVAL;
+	config->stacks = o->timeline_stacks;
 	return 0;
 }
 
@@ -235,6 +262,8 @@ static int configure(struct probes *p, const struct form *form, const struct pro
 	if (o->ring)
 		bpf_map__set_max_entries(probes_map(p, "ring"), o->ring);
 	err = want_hooks(p, form, o);
+	if (!err && form->timeline)
+		err = configure_timeline(p, o);
 	if (err)
 		return err;
 	for (unsigned i = 0; config.follow && i < 2; i++)
@@ -437,6 +466,11 @@ static int try_following(const struct form *form, const struct probes_options *o
 	return err;
 }
 
+static bool fits(const struct form *form, enum backend backend, const struct probes_options *o)
+{
+	return form->backend == backend && form->timeline == o->timeline;
+}
+
 // For tests: the last form of each backend is used, as if the kernel refused the better ones.
 #define LAST_FORMS "BLKPROF_LAST_FORMS"
 
@@ -452,7 +486,7 @@ int probes_new(enum backend backend, const struct probes_options *o, struct prob
 	for (size_t i = 0; i < n; i++) {
 		const struct form *form = &forms[i];
 
-		if (form->backend != backend || (last_only && i + 1 < n && forms[i + 1].backend == backend))
+		if (!fits(form, backend, o) || (last_only && i + 1 < n && fits(&forms[i + 1], backend, o)))
 			continue;
 		err = try_following(form, o, ret, e);
 		if (!err && form->instead_of)
@@ -477,6 +511,26 @@ void probes_free(struct probes *p)
 		munmap(p->state, sizeof(*p->state));
 	bpf_object__close(p->object);
 	free(p);
+}
+
+int probes_timeline_losses(struct probes *p, uint64_t ret[TIMELINE_LOSSES])
+{
+	struct bpf_map *map = probes_map(p, "timeline_cpus");
+	int n = libbpf_num_possible_cpus(), err = 0;
+	struct timeline_cpu *cpus;
+	uint32_t zero = 0;
+
+	memset(ret, 0, TIMELINE_LOSSES * sizeof(*ret));
+	cpus = n > 0 && map ? calloc((size_t)n, sizeof(*cpus)) : NULL;
+	if (!cpus)
+		return map ? -ENOMEM : 0;
+	if (bpf_map_lookup_elem(bpf_map__fd(map), &zero, cpus))
+		err = -errno;
+	for (int cpu = 0; !err && cpu < n; cpu++)
+		for (unsigned i = 0; i < TIMELINE_LOSSES; i++)
+			ret[i] += cpus[cpu].lost[i];
+	free(cpus);
+	return err;
 }
 
 // The hooks' programs, and behind them the clock's where there are CPU samples.

@@ -9,6 +9,7 @@
 #include "agent/kernel_facts.h"
 #include "agent/recorder.h"
 #include "bpf/record_rec.h"
+#include "bpf/timeline_rec.h"
 
 struct probes;
 
@@ -19,7 +20,9 @@ struct probes_options {
 	uint32_t ring; // bytes, a power of two of whole pages; 0 = 8 MiB
 	const struct filter *filter; // maps are filled from it; NULL = none
 	pid_t command;		     // followed with its descendants when config.follow
-	bool queue_first;	     // as in struct kernel_facts
+	bool timeline;		     // with switches, wake-ups and each bio's submission: the tracepoint backend only
+	bool timeline_stacks;	     // where threads sleep
+	bool queue_first, issue_queue_first, switch_state; // as in struct kernel_facts
 };
 
 // libbpf says nothing by itself from now on, unless BLKPROF_DEBUG is set.
@@ -38,6 +41,8 @@ void probes_deactivate(struct probes *p); // programs that still run have ended 
 void probes_grace(void);
 // What the kernel says of the bio of an entry in the map of bios in flight.
 enum bio_state probes_check(struct probes *p, uint64_t address, const struct in_flight *e);
+// What found no room in the ring, by enum timeline_loss. 0 or a negative errno.
+int probes_timeline_losses(struct probes *p, uint64_t ret[TIMELINE_LOSSES]);
 uint64_t probes_recursion_misses(struct probes *p); // program runs that the kernel skipped
 // Run time of all programs and runs of each hook, where kernel.bpf_stats_enabled counts them.
 void probes_run_time(struct probes *p, uint64_t *ret_ns, uint64_t *ret_runs);

@@ -71,6 +71,10 @@ static int configure(struct recorder *r, struct probes_options *o, struct error 
 	o->cpu_hz = r->options.cpu_hz;
 	o->ring = (uint32_t)r->options.ring;
 	o->queue_first = facts.queue_first;
+	o->issue_queue_first = facts.issue_queue_first;
+	o->switch_state = facts.switch_state;
+	o->timeline = r->options.timeline;
+	o->timeline_stacks = r->options.timeline_stacks;
 	o->filter = f;
 	o->command = r->options.command;
 	return 0;
@@ -87,7 +91,7 @@ static void add_reason(struct recorder *r, const char *text)
 static int choose_backend(struct recorder *r, const struct probes_options *o, struct error *e)
 {
 	static const enum backend order[] = { BACKEND_FENTRY, BACKEND_KPROBE, BACKEND_TRACEPOINT };
-	enum backend only = r->options.backend;
+	enum backend only = r->options.timeline ? BACKEND_TRACEPOINT : r->options.backend;
 	int err = -EOPNOTSUPP;
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -408,6 +412,11 @@ int recorder_stop(struct recorder *r, struct error *e)
 	if (err)
 		rows_free(rows);
 	return err ? error_set(e, err, "cannot read what the kernel recorded: %s", strerror(-err)) : 0;
+}
+
+int recorder_timeline_losses(struct recorder *r, uint64_t ret[TIMELINE_LOSSES])
+{
+	return probes_timeline_losses(r->probes, ret);
 }
 
 int recorder_try_backend(enum backend backend, struct error *e)

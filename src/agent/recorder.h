@@ -12,6 +12,7 @@
 #include "agent/devices.h"
 #include "agent/filter.h"
 #include "bpf/record_rec.h"
+#include "bpf/timeline_rec.h"
 #include "common/buf.h"
 #include "common/error.h"
 
@@ -43,6 +44,11 @@ struct recorder_options {
 	size_t memory;	    // bytes of what is kept about processes, symbols, stacks, about; 0 = a few hundred MiB
 	size_t ring;	    // bytes between the kernel and us, a power of two of whole pages; 0 = 8 MiB
 	bool java_attach;   // ask JVMs that have an attach socket for their perf map
+	bool timeline;	    // records switches, wake-ups and each bio's submission too, for `watch`; tracepoint backend only
+	bool timeline_stacks; // where threads sleep
+	// Sees every record of the ring first (record_rec.h, timeline_rec.h), from recorder_poll and recorder_stop.
+	void (*watch)(void *context, const void *record, size_t size);
+	void *watch_context;
 	bool follow;	    // only the process `command` and its descendants
 	pid_t command;
 };
@@ -74,6 +80,14 @@ struct recorder_totals {
 	uint64_t duration_ns;
 };
 void recorder_get_totals(struct recorder *r, struct recorder_totals *ret);
+// For `watch`: the disk that a slot stands for, its number in *ret_dev; and a stack's frames as text, outermost first, one
+// a line, in an empty buffer. -ENOENT when it is not known.
+const char *recorder_slot_disk(struct recorder *r, uint32_t slot, uint32_t *ret_dev);
+int recorder_stack_text(struct recorder *r, const struct in_flight *e, struct buf *to);
+// Makes a process known, so that its stacks are walked by tables from then on.
+void recorder_see_process(struct recorder *r, pid_t pid);
+// Of timeline recordings, by enum timeline_loss. 0 or a negative errno.
+int recorder_timeline_losses(struct recorder *r, uint64_t ret[TIMELINE_LOSSES]);
 uint64_t recorder_loss(struct recorder *r, enum loss_cause cause);
 const char *loss_name(enum loss_cause cause);	    // "ring_full"
 const char *loss_explanation(enum loss_cause cause); // one line for people

@@ -11,8 +11,10 @@
 #define READ_3(p, a, b, c) ((p)->a->b->c)
 #define READ_PICK(p, a, b, c, name, ...) name
 #define READ(...) READ_PICK(__VA_ARGS__, READ_3, READ_2, READ_1)(__VA_ARGS__)
+#define READ_BIT(p, field) BPF_CORE_READ_BITFIELD(p, field)
 #else
 #define READ(p, ...) BPF_CORE_READ(p, __VA_ARGS__)
+#define READ_BIT(p, field) BPF_CORE_READ_BITFIELD_PROBED(p, field)
 #endif
 #define READ_STRING(out, p, field) \
 	bpf_probe_read_kernel_str(out, sizeof(out), (const void *)__builtin_preserve_access_index(&(p)->field))
@@ -50,6 +52,14 @@ static __always_inline struct task_struct *current_task(void)
 	if (TYPED_TASK)
 		return (struct task_struct *)bpf_get_current_task_btf();
 	return (struct task_struct *)bpf_get_current_task();
+}
+
+/* task_struct.state became __state in 5.14. */
+static __always_inline u32 task_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return READ(task, __state);
+	return (u32)BPF_CORE_READ((struct task_struct___state *)task, state);
 }
 
 /* The second argument of block_rq_complete: an errno up to 5.16, a blk_status_t from 5.17 on. */

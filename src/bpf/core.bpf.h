@@ -166,6 +166,15 @@ static __always_inline u8 op_of(u32 opf, u32 size)
 	return is_zone_append(opf & REQ_OP_MASK) ? OP_WRITE : OP_OTHER;
 }
 
+/* Somebody else may want to know of each bio that is put into the map of bios in flight and taken out of it. */
+#ifdef CORE_WATCHED
+static __always_inline void watch_submitted(struct bio *bio, u64 address, const struct in_flight *e);
+static __always_inline void watch_ended(u64 address, const struct bio_rec *rec);
+#else
+#define watch_submitted(bio, address, e)
+#define watch_ended(address, rec)
+#endif
+
 #include "bpf/wanted.bpf.h"
 #include "bpf/submitter.bpf.h"
 #include "bpf/ended.bpf.h"
@@ -228,6 +237,7 @@ static __always_inline void bio_sample(void *ctx, struct bio *bio, struct task_s
 		return;
 	}
 	cpu->in++;
+	watch_submitted(bio, address, &e);
 }
 
 /* True when this bio is to be sampled with *weight. */

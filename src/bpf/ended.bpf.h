@@ -39,6 +39,7 @@ static __noinline void bio_charge(struct in_flight *e, u64 address, u64 end, u32
 	__sync_fetch_and_add(&cpu->out, 1);
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), wakeup()))
 		lose(cpu, LOSS_RING_FULL);
+	watch_ended(address, &rec);
 }
 
 /* Global functions are verified once, not once for each turn of a loop that calls them: with static ones the walk over a

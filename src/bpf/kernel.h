@@ -67,7 +67,7 @@ struct bio_list {
 };
 
 struct pt_regs {
-	unsigned long bp, ip, sp, di, si, dx, cx, r8, ax;
+	unsigned long bp, ip, sp, di, si, dx, cx, r8, ax, orig_ax;
 };
 
 struct task_struct {
@@ -83,6 +83,14 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	char comm[16];
+	unsigned int __state;
+	int on_rq;
+	unsigned int in_iowait : 1;
+};
+
+/* Up to 5.13. */
+struct task_struct___state {
+	long state;
 };
 
 /* Up to 5.16. */
@@ -113,6 +121,7 @@ struct block_device {
 };
 
 struct bvec_iter {
+	sector_t bi_sector;
 	unsigned int bi_size;
 };
 

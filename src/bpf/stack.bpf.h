@@ -13,7 +13,8 @@ enum stack_context {
 	STACK_OF_BIO = 0,
 	STACK_OF_CLOCK = 1,
 	STACK_OF_SUBMITTER = 2,
-	STACK_CONTEXTS = 3,
+	STACK_OF_SWITCH = 3, /* of the timeline */
+	STACK_CONTEXTS = 4,
 };
 
 struct stack_scratch {
