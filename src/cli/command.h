@@ -21,6 +21,7 @@ extern const struct command command_diff;
 extern const struct command command_collector;
 extern const struct command command_doctor;
 extern const struct command command_keygen;
+extern const struct command command_timeline;
 extern const struct command command_completion;
 
 // The i-th command, in the order in which they are listed; NULL behind the last one.

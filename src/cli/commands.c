@@ -9,6 +9,7 @@
 
 static const struct command *const list[] = {
 	&command_record,
+	&command_timeline,
 	&command_agent,
 	&command_top,
 	&command_export,

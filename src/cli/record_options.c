@@ -65,19 +65,19 @@ static int add_items(const char **items, unsigned *n, const char *const *words, 
 	return 0;
 }
 
-#define LIST_SETTER(kind, words)                                                                            \
-	static int add_##kind(const struct option_spec *spec, void *target, char *value, struct error *e)   \
+#define LIST_SETTER(name, kind, words)                                                                      \
+	int name(const struct option_spec *spec, void *target, char *value, struct error *e)   \
 	{                                                                                                   \
 		struct filter_options *f = target;                                                          \
                                                                                                             \
 		return add_items(f->kind, &f->n_##kind, words, value, e);                                   \
 	}
 
-LIST_SETTER(pid, NULL)
-LIST_SETTER(comm, NULL)
-LIST_SETTER(cgroup, NULL)
-LIST_SETTER(device, NULL)
-LIST_SETTER(op, ops)
+LIST_SETTER(option_add_pid, pid, NULL)
+static LIST_SETTER(add_comm, comm, NULL)
+LIST_SETTER(option_add_cgroup, cgroup, NULL)
+static LIST_SETTER(add_device, device, NULL)
+static LIST_SETTER(add_op, op, ops)
 
 static int set_root(const struct option_spec *spec, void *target, char *value, struct error *e)
 {
@@ -114,11 +114,11 @@ const struct option_spec record_option_table[] = {
 		  "terminal. Without it, to blkprof-HOST-TIME-PID.pb.gz in the current folder." },
 	{ .name = "all", .letter = 'a', .set = option_set_flag, AT(all),
 	  .help = "Record the whole node while COMMAND runs, not only COMMAND and its descendants." },
-	{ .name = "pid", .letter = 'p', .argument = "PID", .set = add_pid, AT(filter), .repeatable = true,
+	{ .name = "pid", .letter = 'p', .argument = "PID", .set = option_add_pid, AT(filter), .repeatable = true,
 	  .completes = COMPLETES_PID, .help = "Only I/O that these processes submit. A list separated by commas, repeatable." },
 	{ .name = "comm", .argument = "NAME", .set = add_comm, AT(filter), .repeatable = true,
 	  .help = "Only I/O that threads of this name submit. As /proc/PID/comm has it; a list, repeatable." },
-	{ .name = "cgroup", .argument = "CGROUP", .set = add_cgroup, AT(filter), .repeatable = true, .completes = COMPLETES_FILE,
+	{ .name = "cgroup", .argument = "CGROUP", .set = option_add_cgroup, AT(filter), .repeatable = true, .completes = COMPLETES_FILE,
 	  .help = "Only I/O of this cgroup and those below it. A path, or a name below a cgroup mount such as "
 		  "/system.slice/nginx.service; a list, repeatable." },
 	{ .name = "device", .argument = "DEVICE", .set = add_device, AT(filter), .repeatable = true,

@@ -27,6 +27,9 @@ struct record_options {
 extern const struct option_spec record_option_table[];
 extern const struct record_options record_defaults;
 
+// Setters of lists in a struct filter_options.
+option_setter option_add_pid, option_add_cgroup;
+
 int record_options_check(void *options, struct error *e);
 
 #endif
