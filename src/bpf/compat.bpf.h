@@ -59,7 +59,7 @@ static __always_inline u32 task_state(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->__state))
 		return READ(task, __state);
-	return (u32)BPF_CORE_READ((struct task_struct___state *)task, state);
+	return (u32)BPF_CORE_READ((struct task_struct___long_state *)task, state);
 }
 
 /* The second argument of block_rq_complete: an errno up to 5.16, a blk_status_t from 5.17 on. */

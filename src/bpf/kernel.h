@@ -89,7 +89,7 @@ struct task_struct {
 };
 
 /* Up to 5.13. */
-struct task_struct___state {
+struct task_struct___long_state {
 	long state;
 };
 
