@@ -25,7 +25,7 @@
 
 struct requests {
 	struct requests_options options;
-	struct metrics metrics;
+	struct breakdown_table metrics;
 	struct request_targets *targets;
 	struct request_probes *probes;
 	struct flow *flow;
@@ -128,7 +128,7 @@ int requests_new(const struct requests_options *options, struct requests **ret, 
 		r->options.full = REQUESTS_FULL;
 	if (!r->options.window)
 		r->options.window = 10 * SECOND;
-	metrics_init(&r->metrics);
+	breakdown_table_init(&r->metrics);
 	err = make_parts(r, e);
 	if (err) {
 		requests_free(r);
@@ -254,7 +254,7 @@ void requests_stop(struct requests *r)
 	r->window_end = 0;
 }
 
-const struct metrics *requests_metrics(const struct requests *r)
+const struct breakdown_table *requests_metrics(const struct requests *r)
 {
 	return &r->metrics;
 }

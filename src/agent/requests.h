@@ -34,7 +34,7 @@ int requests_poll(struct requests *r, int timeout_ms);
 void requests_take(struct requests *r, requests_fn fn, void *context);
 // Open requests are over, as far as they were seen; take what there is after it.
 void requests_stop(struct requests *r);
-const struct metrics *requests_metrics(const struct requests *r);
+const struct breakdown_table *requests_metrics(const struct requests *r);
 unsigned requests_targets(const struct requests *r);
 
 // What was seen and lost, by its name; NULL behind the last one.

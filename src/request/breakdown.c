@@ -12,9 +12,9 @@ static bool ends_with(const char *text, const char *end)
 	return n > k && !strcmp(text + n - k, end);
 }
 
-static bool suffix_fits(const struct metric *m)
+static bool suffix_fits(const struct breakdown_metric *m)
 {
-	if (m->kind == METRIC_TIMER)
+	if (m->kind == KIND_TIMER)
 		return ends_with(m->field, "_ms_f");
 	return ends_with(m->field, "_i") || ends_with(m->field, "_l");
 }
@@ -26,7 +26,7 @@ static bool name_valid(const char *name)
 	return n && n < METRIC_FIELD_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n && name[0] >= 'a';
 }
 
-int metrics_add(struct metrics *m, const struct metric *metric, unsigned *ret, struct error *e)
+int breakdown_table_add(struct breakdown_table *m, const struct breakdown_metric *metric, unsigned *ret, struct error *e)
 {
 	if (!name_valid(metric->field))
 		return error_set(e, -EINVAL, "metric '%.60s': a field has small letters, digits and '_', at most %d of them", metric->field,
@@ -69,7 +69,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-static uint64_t combine(enum metric_combine how, uint64_t a, uint64_t b)
+static uint64_t combine(enum breakdown_combine how, uint64_t a, uint64_t b)
 {
 	switch (how) {
 	case COMBINE_MIN:
@@ -84,7 +84,7 @@ static uint64_t combine(enum metric_combine how, uint64_t a, uint64_t b)
 }
 
 // What one of two parts lacks is lacking in both together: a sum without it would be invented.
-static void combine_value(struct breakdown *to, const struct breakdown *from, unsigned i, enum metric_combine how, bool first)
+static void combine_value(struct breakdown *to, const struct breakdown *from, unsigned i, enum breakdown_combine how, bool first)
 {
 	if (to->state[i] == VALUE_MISSING || from->state[i] == VALUE_MISSING) {
 		breakdown_missing(to, i);
@@ -96,7 +96,7 @@ static void combine_value(struct breakdown *to, const struct breakdown *from, un
 	to->state[i] = VALUE_SET;
 }
 
-void breakdown_extend(struct breakdown *to, const struct metrics *m, const struct breakdown *more)
+void breakdown_extend(struct breakdown *to, const struct breakdown_table *m, const struct breakdown *more)
 {
 	for (unsigned i = 0; i < m->n; i++)
 		combine_value(to, more, i, m->metric[i]->within, to->state[i] == VALUE_ZERO && m->metric[i]->within == COMBINE_SPAN);
@@ -121,7 +121,7 @@ static void note_range(struct breakdown *to, const struct breakdown *part)
 	}
 }
 
-int breakdown_merge(struct breakdown *to, const struct metrics *m, const struct breakdown *part)
+int breakdown_merge(struct breakdown *to, const struct breakdown_table *m, const struct breakdown *part)
 {
 	bool first = !to->parts;
 
@@ -179,17 +179,17 @@ void breakdown_derive(struct breakdown *b)
 }
 
 // Solr keeps what does not fit an _i by its low bits: at most what fits is sent.
-static void print_number(struct buf *ret, const char *prefix, const struct metric *m, uint64_t value)
+static void print_number(struct buf *ret, const char *prefix, const struct breakdown_metric *m, uint64_t value)
 {
 	uint64_t most = ends_with(m->field, "_i") ? INT32_MAX : INT64_MAX;
 
-	if (m->kind == METRIC_TIMER)
+	if (m->kind == KIND_TIMER)
 		buf_printf(ret, ",\"%s%s\":%.6f", prefix, m->field, (double)value / 1e6);
 	else
 		buf_printf(ret, ",\"%s%s\":%llu", prefix, m->field, (unsigned long long)(value < most ? value : most));
 }
 
-static void print_value(const struct breakdown *b, const struct metric *m, unsigned i, struct buf *ret)
+static void print_value(const struct breakdown *b, const struct breakdown_metric *m, unsigned i, struct buf *ret)
 {
 	uint64_t value = b->value[i];
 
@@ -204,7 +204,7 @@ static void print_value(const struct breakdown *b, const struct metric *m, unsig
 		print_number(ret, "avg_", m, value / b->parts);
 }
 
-void breakdown_json(const struct breakdown *b, const struct metrics *m, struct buf *ret)
+void breakdown_json(const struct breakdown *b, const struct breakdown_table *m, struct buf *ret)
 {
 	for (unsigned i = 0; i < m->n; i++) {
 		if (b->state[i] == VALUE_MISSING && !m->metric[i]->always)
@@ -214,7 +214,7 @@ void breakdown_json(const struct breakdown *b, const struct metrics *m, struct b
 	}
 }
 
-void breakdown_missing_json(const struct breakdown *b, const struct metrics *m, struct buf *ret)
+void breakdown_missing_json(const struct breakdown *b, const struct breakdown_table *m, struct buf *ret)
 {
 	const char *comma = "";
 

@@ -11,13 +11,13 @@
 #include "common/buf.h"
 #include "common/error.h"
 
-enum metric_kind {
-	METRIC_TIMER,	// nanoseconds; a field in milliseconds, "_ms_f"
-	METRIC_COUNTER, // "_i", or "_l" for bytes and what may exceed 2^31
-	METRIC_GAUGE,	// a number that is what it is at a moment
+enum breakdown_kind {
+	KIND_TIMER,	// nanoseconds; a field in milliseconds, "_ms_f"
+	KIND_COUNTER, // "_i", or "_l" for bytes and what may exceed 2^31
+	KIND_GAUGE,	// a number that is what it is at a moment
 };
 
-enum metric_combine {
+enum breakdown_combine {
 	COMBINE_SUM,
 	COMBINE_MIN,
 	COMBINE_MAX,
@@ -25,11 +25,11 @@ enum metric_combine {
 	COMBINE_SPAN, // from the first start to the last end: given by who merges, not by adding up
 };
 
-struct metric {
+struct breakdown_metric {
 	const char *field; // as it is indexed, with Solr's suffix
 	const char *unit;  // "ns", "bytes", "count"
-	enum metric_kind kind;
-	enum metric_combine within, across;
+	enum breakdown_kind kind;
+	enum breakdown_combine within, across;
 	bool always; // in every record, 0 too; the others only when they are not 0
 	const char *help;
 };
@@ -135,16 +135,16 @@ enum metric_id {
 #define METRIC_FIELD_MAX 48
 
 // The table of one process: built-in metrics and those that were added. Not changed while it is used.
-struct metrics {
-	const struct metric *metric[METRICS_MAX];
+struct breakdown_table {
+	const struct breakdown_metric *metric[METRICS_MAX];
 	unsigned n;
 };
 
-void metrics_init(struct metrics *m); // the built-in ones
-const struct metric *metrics_builtin(unsigned i);
+void breakdown_table_init(struct breakdown_table *m); // the built-in ones
+const struct breakdown_metric *breakdown_builtin(unsigned i);
 // Takes metric (not its memory) behind the others. -EEXIST for a field that is there, -EINVAL for a field whose name or
 // suffix does not fit its kind, -ENOSPC. The number of its value in *ret.
-int metrics_add(struct metrics *m, const struct metric *metric, unsigned *ret, struct error *e);
+int breakdown_table_add(struct breakdown_table *m, const struct breakdown_metric *metric, unsigned *ret, struct error *e);
 
 enum value_state {
 	VALUE_ZERO = 0, // nothing happened
@@ -167,15 +167,15 @@ void breakdown_free(struct breakdown *b); // its range; the struct may be used a
 void breakdown_set(struct breakdown *b, unsigned metric, uint64_t value);
 void breakdown_missing(struct breakdown *b, unsigned metric);
 // Another stretch of the same thread, by `within`.
-void breakdown_extend(struct breakdown *to, const struct metrics *m, const struct breakdown *more);
+void breakdown_extend(struct breakdown *to, const struct breakdown_table *m, const struct breakdown *more);
 // Another part (thread, or request of a sum), by `across`; counted in parts. Spans are left as they are. -ENOMEM.
-int breakdown_merge(struct breakdown *to, const struct metrics *m, const struct breakdown *part);
+int breakdown_merge(struct breakdown *to, const struct breakdown_table *m, const struct breakdown *part);
 // Fills what every record has, and the sums, from the others.
 void breakdown_derive(struct breakdown *b);
 
 // `,"field":number` for each value (with min_, max_ and avg_ where several parts were merged); what is missing goes by
 // its field into `missing_ss` of the caller: breakdown_missing_json writes the names as `"a","b"`.
-void breakdown_json(const struct breakdown *b, const struct metrics *m, struct buf *ret);
-void breakdown_missing_json(const struct breakdown *b, const struct metrics *m, struct buf *ret);
+void breakdown_json(const struct breakdown *b, const struct breakdown_table *m, struct buf *ret);
+void breakdown_missing_json(const struct breakdown *b, const struct breakdown_table *m, struct buf *ret);
 
 #endif

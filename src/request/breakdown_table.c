@@ -3,10 +3,10 @@
 #include "request/breakdown.h"
 
 #define M(id, f, u, k, w, a, all, h)                                                                                  \
-	[METRIC_##id] = { .field = f, .unit = u, .kind = METRIC_##k, .within = COMBINE_##w, .across = COMBINE_##a,      \
+	[METRIC_##id] = { .field = f, .unit = u, .kind = KIND_##k, .within = COMBINE_##w, .across = COMBINE_##a,      \
 			  .always = all, .help = h }
 
-static const struct metric builtin[METRIC_BUILTIN] = {
+static const struct breakdown_metric builtin[METRIC_BUILTIN] = {
 	M(DURATION, "duration_ms_f", "ns", TIMER, SPAN, SPAN, true,
 	  "from the first byte read to the last byte of the answer written"),
 	M(TTFB, "ttfb_ms_f", "ns", TIMER, SPAN, SPAN, false,
@@ -179,12 +179,12 @@ static const struct metric builtin[METRIC_BUILTIN] = {
 	  "events lost meanwhile"),
 };
 
-const struct metric *metrics_builtin(unsigned i)
+const struct breakdown_metric *breakdown_builtin(unsigned i)
 {
 	return i < METRIC_BUILTIN ? &builtin[i] : NULL;
 }
 
-void metrics_init(struct metrics *m)
+void breakdown_table_init(struct breakdown_table *m)
 {
 	for (m->n = 0; m->n < METRIC_BUILTIN; m->n++)
 		m->metric[m->n] = &builtin[m->n];

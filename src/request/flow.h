@@ -17,7 +17,7 @@
 struct flow;
 
 struct flow_options {
-	const struct metrics *metrics;	  // lives as long as the flow
+	const struct breakdown_table *metrics;	  // lives as long as the flow
 	const struct target_rules *rules; // the same; NULL = nothing beside the usual
 	const char *trace_header;	  // NULL = X-Trace-Id
 	unsigned max_connections, max_requests; // 0 = 65536 and 8192

@@ -102,7 +102,7 @@ static void params_field(struct buf *b, const char *query)
 		buf_byte(b, ']');
 }
 
-static void missing_field(const struct request_record *r, const struct metrics *m, struct buf *b)
+static void missing_field(const struct request_record *r, const struct breakdown_table *m, struct buf *b)
 {
 	struct buf names = { 0 };
 
@@ -131,7 +131,7 @@ static void request_fields(const struct request_record *r, struct buf *b)
 		buf_printf(b, ",\"status_i\":%d", r->status);
 }
 
-void record_json(const struct request_record *r, const struct metrics *m, const char *host, struct buf *b)
+void record_json(const struct request_record *r, const struct breakdown_table *m, const char *host, struct buf *b)
 {
 	char id[200];
 

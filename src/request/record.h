@@ -69,7 +69,7 @@ void record_free(struct request_record *r); // what it owns, not the struct
 // host:pid:connection:start:number, unique over agents and starts and the same whenever it is sent again.
 void record_id(const struct request_record *r, const char *host, char *ret, unsigned cap);
 // Appends one JSON object: field name to string, number, boolean or array of strings.
-void record_json(const struct request_record *r, const struct metrics *m, const char *host, struct buf *ret);
+void record_json(const struct request_record *r, const struct breakdown_table *m, const char *host, struct buf *ret);
 // Appends a JSON string of `text`, quoted; what is not UTF-8 becomes '?'.
 void json_string(struct buf *b, const char *text);
 

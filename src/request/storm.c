@@ -22,7 +22,7 @@ struct sum {
 };
 
 struct storm {
-	const struct metrics *metrics;
+	const struct breakdown_table *metrics;
 	unsigned limit, n_slow, n_sample;
 	struct request_record *slow;   // a heap, the fastest of them first
 	struct request_record *sample; // of those that are not slow
@@ -32,7 +32,7 @@ struct storm {
 	uint64_t random, serial;
 };
 
-struct storm *storm_new(const struct metrics *metrics, unsigned limit)
+struct storm *storm_new(const struct breakdown_table *metrics, unsigned limit)
 {
 	struct storm *s = calloc(1, sizeof(*s));
 

@@ -11,7 +11,7 @@ struct storm;
 typedef void (*storm_fn)(void *context, const struct request_record *r);
 
 // Half of `limit` are the slowest, half the sample. NULL without memory.
-struct storm *storm_new(const struct metrics *metrics, unsigned limit);
+struct storm *storm_new(const struct breakdown_table *metrics, unsigned limit);
 void storm_free(struct storm *s);
 // Takes it (and r->times.range).
 void storm_add(struct storm *s, struct request_record *r);

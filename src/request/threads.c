@@ -24,14 +24,14 @@ struct thread {
 };
 
 struct threads {
-	const struct metrics *metrics;
+	const struct breakdown_table *metrics;
 	unsigned max;
 	struct thread *all;
 	uint64_t serial, dropped;
 	uint64_t looked; // when threads were last told of
 };
 
-struct threads *threads_new(const struct metrics *metrics, unsigned max)
+struct threads *threads_new(const struct breakdown_table *metrics, unsigned max)
 {
 	struct threads *t = calloc(1, sizeof(*t));
 

@@ -12,7 +12,7 @@ struct threads;
 typedef void (*threads_fn)(void *context, const struct request_record *r);
 typedef bool (*threads_busy_fn)(void *context, uint32_t tid);
 
-struct threads *threads_new(const struct metrics *metrics, unsigned max); // at most so many threads; NULL without memory
+struct threads *threads_new(const struct breakdown_table *metrics, unsigned max); // at most so many threads; NULL without memory
 void threads_free(struct threads *t);
 // Its sums as of now: they began with nothing. now: ns since the epoch.
 void threads_see(struct threads *t, uint32_t tgid, uint32_t tid, const char *comm, const struct req_sums *sums, uint64_t now);

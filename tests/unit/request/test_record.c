@@ -16,9 +16,9 @@ static bool has(const struct buf *b, const char *text)
 
 static void table_is_whole(void **state)
 {
-	struct metrics m;
+	struct breakdown_table m;
 
-	metrics_init(&m);
+	breakdown_table_init(&m);
 	assert_int_equal(m.n, METRIC_BUILTIN);
 	for (unsigned i = 0; i < m.n; i++) {
 		assert_non_null(m.metric[i]->field);
@@ -26,7 +26,7 @@ static void table_is_whole(void **state)
 		for (unsigned k = 0; k < i; k++)
 			assert_string_not_equal(m.metric[i]->field, m.metric[k]->field);
 	}
-	assert_null(metrics_builtin(METRIC_BUILTIN));
+	assert_null(breakdown_builtin(METRIC_BUILTIN));
 }
 
 static void every_record_has_the_fields(void **state)
@@ -37,9 +37,9 @@ static void every_record_has_the_fields(void **state)
 					      "\"event_timestamp_dt\":\"1970-01-01T00:00:01.234Z\"" };
 	struct request_record r = { .kind = REQUEST_ONE, .pid = 7, .tid = 8, .start = 1234567890, .end = 1234567890 };
 	struct buf b = { 0 };
-	struct metrics m;
+	struct breakdown_table m;
 
-	metrics_init(&m);
+	breakdown_table_init(&m);
 	breakdown_derive(&r.times);
 	record_json(&r, &m, "h", &b);
 	for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
@@ -72,9 +72,9 @@ static void missing_is_said_and_no_number(void **state)
 {
 	struct request_record r = { .kind = REQUEST_ONE, .missing = "request_line,status", .incomplete = true };
 	struct buf b = { 0 };
-	struct metrics m;
+	struct breakdown_table m;
 
-	metrics_init(&m);
+	breakdown_table_init(&m);
 	breakdown_set(&r.times, METRIC_ONCPU, 5);
 	breakdown_missing(&r.times, METRIC_RUNQ);
 	breakdown_derive(&r.times);
@@ -89,9 +89,9 @@ static void parts_merge_as_declared(void **state)
 {
 	struct breakdown sum = { 0 }, a = { 0 }, c = { 0 };
 	struct buf b = { 0 };
-	struct metrics m;
+	struct breakdown_table m;
 
-	metrics_init(&m);
+	breakdown_table_init(&m);
 	breakdown_set(&a, METRIC_ONCPU, 4000000);
 	breakdown_set(&a, METRIC_DISK_MAX, 9000000);
 	breakdown_set(&a, METRIC_DURATION, 50);
@@ -117,9 +117,9 @@ static void large_numbers_do_not_wrap(void **state)
 {
 	struct breakdown v = { 0 };
 	struct buf b = { 0 };
-	struct metrics m;
+	struct breakdown_table m;
 
-	metrics_init(&m);
+	breakdown_table_init(&m);
 	breakdown_set(&v, METRIC_SYS_READ_OPS, 3000000000u);
 	breakdown_set(&v, METRIC_RESP_BYTES, UINT64_MAX);
 	breakdown_json(&v, &m, &b);
@@ -132,9 +132,9 @@ static void texts_are_escaped(void **state)
 {
 	struct request_record r = { .kind = REQUEST_ONE, .path = "/a\"b\\c\xff\n", .query = "q=?&fl=id" };
 	struct buf b = { 0 };
-	struct metrics m;
+	struct breakdown_table m;
 
-	metrics_init(&m);
+	breakdown_table_init(&m);
 	record_json(&r, &m, "h", &b);
 	assert_true(has(&b, "\"path_s\":\"/a\\\"b\\\\c??\""));
 	assert_true(has(&b, "\"params_ss\":[\"q=?\",\"fl=id\"]"));
@@ -143,20 +143,20 @@ static void texts_are_escaped(void **state)
 
 static void metrics_of_plugins(void **state)
 {
-	static const struct metric good = { .field = "journal_wait_ms_f", .unit = "ns", .kind = METRIC_TIMER },
-				   twice = { .field = "oncpu_ms_f", .kind = METRIC_TIMER }, suffix = { .field = "x_s" },
-				   name = { .field = "Ab\"_i", .kind = METRIC_COUNTER };
-	struct metrics m;
+	static const struct breakdown_metric good = { .field = "journal_wait_ms_f", .unit = "ns", .kind = KIND_TIMER },
+				   twice = { .field = "oncpu_ms_f", .kind = KIND_TIMER }, suffix = { .field = "x_s" },
+				   name = { .field = "Ab\"_i", .kind = KIND_COUNTER };
+	struct breakdown_table m;
 	struct error e;
 	unsigned at;
 
-	metrics_init(&m);
-	assert_int_equal(metrics_add(&m, &good, &at, &e), 0);
+	breakdown_table_init(&m);
+	assert_int_equal(breakdown_table_add(&m, &good, &at, &e), 0);
 	assert_int_equal(at, METRIC_BUILTIN);
-	assert_int_equal(metrics_add(&m, &good, &at, &e), -EEXIST);
-	assert_int_equal(metrics_add(&m, &twice, &at, &e), -EEXIST);
-	assert_int_equal(metrics_add(&m, &suffix, &at, &e), -EINVAL);
-	assert_int_equal(metrics_add(&m, &name, &at, &e), -EINVAL);
+	assert_int_equal(breakdown_table_add(&m, &good, &at, &e), -EEXIST);
+	assert_int_equal(breakdown_table_add(&m, &twice, &at, &e), -EEXIST);
+	assert_int_equal(breakdown_table_add(&m, &suffix, &at, &e), -EINVAL);
+	assert_int_equal(breakdown_table_add(&m, &name, &at, &e), -EINVAL);
 }
 
 int main(void)
