@@ -105,7 +105,7 @@ static void show(struct timeline *t, struct thread *th, uint64_t time)
 struct thread *sched_thread_of(struct timeline *t, uint32_t tid, uint32_t tgid, const char *comm, uint64_t time)
 {
 	static const char unnamed[EVENT_COMM] = "";
-	struct thread *th = threads_find(t->threads, tid);
+	struct thread *th = thread_table_find(t->threads, tid);
 
 	if (!tid)
 		return NULL;
@@ -115,7 +115,7 @@ struct thread *sched_thread_of(struct timeline *t, uint32_t tid, uint32_t tgid, 
 	}
 	if (th)
 		return th;
-	th = threads_add(t->threads, tid, tgid, comm ? comm : unnamed, time);
+	th = thread_table_add(t->threads, tid, tgid, comm ? comm : unnamed, time);
 	if (th)
 		show(t, th, time);
 	return th;
@@ -226,7 +226,7 @@ void sched_waking(struct timeline *t, const struct event *e)
 
 void sched_new(struct timeline *t, const struct event *e)
 {
-	struct thread *old = threads_find(t->threads, e->tid), *th;
+	struct thread *old = thread_table_find(t->threads, e->tid), *th;
 	struct trace_task task;
 
 	if (old && old->state != THREAD_DEAD && old->first != e->time) {
@@ -249,7 +249,7 @@ void sched_new(struct timeline *t, const struct event *e)
 
 void sched_rename(struct timeline *t, const struct event *e)
 {
-	struct thread *th = threads_find(t->threads, e->tid);
+	struct thread *th = thread_table_find(t->threads, e->tid);
 
 	if (th)
 		name(t, th, e->comm, e->time);
@@ -258,11 +258,11 @@ void sched_rename(struct timeline *t, const struct event *e)
 // A thread that is not its process's first takes that one's number; the others have ended by then.
 void sched_exec(struct timeline *t, const struct event *e)
 {
-	struct thread *th = threads_find(t->threads, e->other_tid), *first;
+	struct thread *th = thread_table_find(t->threads, e->other_tid), *first;
 	struct trace_task task;
 
 	if (th && e->other_tid != e->tid) {
-		first = threads_find(t->threads, e->tid);
+		first = thread_table_find(t->threads, e->tid);
 		if (first && first != th && first->state != THREAD_DEAD) {
 			end_wait(t, first, e->time);
 			thread_enter(first, THREAD_DEAD, e->time);
@@ -270,7 +270,7 @@ void sched_exec(struct timeline *t, const struct event *e)
 		end_wait(t, th, e->time);
 		if (t->trace)
 			take_off(t, e->time, th, EVENT_CPUS);
-		threads_rekey(t->threads, th, e->tid);
+		thread_table_rekey(t->threads, th, e->tid);
 		th->track = 0;
 		memcpy(th->comm, e->comm, sizeof(th->comm));
 		show(t, th, e->time);
@@ -283,8 +283,8 @@ void sched_exec(struct timeline *t, const struct event *e)
 
 void sched_close(struct timeline *t, uint64_t time)
 {
-	for (size_t i = 0; i < threads_count(t->threads); i++)
-		end_wait(t, threads_get(t->threads, i), time);
+	for (size_t i = 0; i < thread_table_count(t->threads); i++)
+		end_wait(t, thread_table_get(t->threads, i), time);
 	for (uint32_t cpu = 0; t->trace && cpu < EVENT_CPUS; cpu++)
 		put(t, time, cpu, TRACE_RUNNABLE, &idle);
 }

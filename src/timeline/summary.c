@@ -24,7 +24,7 @@ static int by_cpu_time(const void *a, const void *b)
 
 static const char *waker_name(struct timeline *t, const struct waker *w, char *out, size_t cap)
 {
-	const struct thread *th = threads_find(t->threads, w->tid);
+	const struct thread *th = thread_table_find(t->threads, w->tid);
 
 	if (!w->tid)
 		return "interrupt";
@@ -66,7 +66,7 @@ static void print_thread(struct timeline *t, const struct thread *th, struct buf
 
 static void print_threads(struct timeline *t, unsigned rows, struct buf *to)
 {
-	size_t n = threads_count(t->threads);
+	size_t n = thread_table_count(t->threads);
 	struct thread **sorted = malloc((n ? n : 1) * sizeof(*sorted));
 
 	if (!sorted) {
@@ -74,7 +74,7 @@ static void print_threads(struct timeline *t, unsigned rows, struct buf *to)
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		sorted[i] = threads_get(t->threads, i);
+		sorted[i] = thread_table_get(t->threads, i);
 	qsort(sorted, n, sizeof(*sorted), by_cpu_time);
 	if (n)
 		buf_printf(to, "\n  %-23s %10s %10s %10s %10s %10s %9s %9s %7s %8s  %s\n", "THREAD", "ON CPU", "RUNNABLE", "DISK",

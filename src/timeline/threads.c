@@ -25,23 +25,23 @@ struct entry {
 	UT_hash_handle hh;
 };
 
-struct threads {
+struct thread_table {
 	struct entry *by_tid;
 	struct entry **all;
 	size_t n, cap, max;
 	uint64_t refused;
 };
 
-struct threads *threads_new(size_t max)
+struct thread_table *thread_table_new(size_t max)
 {
-	struct threads *ts = calloc(1, sizeof(*ts));
+	struct thread_table *ts = calloc(1, sizeof(*ts));
 
 	if (ts)
 		ts->max = max;
 	return ts;
 }
 
-void threads_free(struct threads *ts)
+void thread_table_free(struct thread_table *ts)
 {
 	if (!ts)
 		return;
@@ -52,7 +52,7 @@ void threads_free(struct threads *ts)
 	free(ts);
 }
 
-static struct entry *find(struct threads *ts, uint32_t tid)
+static struct entry *find(struct thread_table *ts, uint32_t tid)
 {
 	struct entry *e;
 
@@ -60,14 +60,14 @@ static struct entry *find(struct threads *ts, uint32_t tid)
 	return e;
 }
 
-struct thread *threads_find(struct threads *ts, uint32_t tid)
+struct thread *thread_table_find(struct thread_table *ts, uint32_t tid)
 {
 	struct entry *e = find(ts, tid);
 
 	return e ? &e->thread : NULL;
 }
 
-static bool has_room(struct threads *ts)
+static bool has_room(struct thread_table *ts)
 {
 	size_t cap = ts->cap ? 2 * ts->cap : 64;
 	struct entry **all;
@@ -84,7 +84,7 @@ static bool has_room(struct threads *ts)
 	return true;
 }
 
-static bool insert(struct threads *ts, struct entry *e, uint32_t tid)
+static bool insert(struct thread_table *ts, struct entry *e, uint32_t tid)
 {
 	struct entry *old = find(ts, tid);
 
@@ -95,7 +95,7 @@ static bool insert(struct threads *ts, struct entry *e, uint32_t tid)
 	return e->hh.tbl;
 }
 
-struct thread *threads_add(struct threads *ts, uint32_t tid, uint32_t tgid, const char *comm, uint64_t time)
+struct thread *thread_table_add(struct thread_table *ts, uint32_t tid, uint32_t tgid, const char *comm, uint64_t time)
 {
 	struct entry *e = has_room(ts) ? calloc(1, sizeof(*e)) : NULL;
 
@@ -113,7 +113,7 @@ struct thread *threads_add(struct threads *ts, uint32_t tid, uint32_t tgid, cons
 	return &e->thread;
 }
 
-void threads_rekey(struct threads *ts, struct thread *t, uint32_t tid)
+void thread_table_rekey(struct thread_table *ts, struct thread *t, uint32_t tid)
 {
 	struct entry *e = find(ts, t->tid);
 
@@ -125,17 +125,17 @@ void threads_rekey(struct threads *ts, struct thread *t, uint32_t tid)
 	insert(ts, e, tid);
 }
 
-uint64_t threads_refused(const struct threads *ts)
+uint64_t thread_table_refused(const struct thread_table *ts)
 {
 	return ts->refused;
 }
 
-size_t threads_count(const struct threads *ts)
+size_t thread_table_count(const struct thread_table *ts)
 {
 	return ts->n;
 }
 
-struct thread *threads_get(struct threads *ts, size_t i)
+struct thread *thread_table_get(struct thread_table *ts, size_t i)
 {
 	return &ts->all[i]->thread;
 }

@@ -51,19 +51,19 @@ struct thread {
 	bool waiting; // a slice that says for what is open
 };
 
-struct threads;
+struct thread_table;
 
-struct threads *threads_new(size_t max);
-void threads_free(struct threads *ts);
-struct thread *threads_find(struct threads *ts, uint32_t tid);
+struct thread_table *thread_table_new(size_t max);
+void thread_table_free(struct thread_table *ts);
+struct thread *thread_table_find(struct thread_table *ts, uint32_t tid);
 // A thread that is there since `time`; NULL without memory or beyond max, which is counted. An old one of that number, which
 // must have ended, is put aside.
-struct thread *threads_add(struct threads *ts, uint32_t tid, uint32_t tgid, const char *comm, uint64_t time);
-void threads_rekey(struct threads *ts, struct thread *t, uint32_t tid); // exec gave it another number
-uint64_t threads_refused(const struct threads *ts);
+struct thread *thread_table_add(struct thread_table *ts, uint32_t tid, uint32_t tgid, const char *comm, uint64_t time);
+void thread_table_rekey(struct thread_table *ts, struct thread *t, uint32_t tid); // exec gave it another number
+uint64_t thread_table_refused(const struct thread_table *ts);
 // All, also those that ended; the order is that of their coming.
-size_t threads_count(const struct threads *ts);
-struct thread *threads_get(struct threads *ts, size_t i);
+size_t thread_table_count(const struct thread_table *ts);
+struct thread *thread_table_get(struct thread_table *ts, size_t i);
 
 // Changes of state. The time since the last one goes to the state that it was in.
 void thread_enter(struct thread *t, enum thread_state state, uint64_t time);

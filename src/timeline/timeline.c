@@ -46,7 +46,7 @@ struct timeline *timeline_new(const struct timeline_options *options)
 		return NULL;
 	t->options = *options;
 	t->order = order_new(options->window_ns ? options->window_ns : WINDOW_NS, HELD_MAX);
-	t->threads = threads_new(THREADS_MAX);
+	t->threads = thread_table_new(THREADS_MAX);
 	t->disks = disks_new(FLIGHT_MAX);
 	t->on_cpu = calloc(EVENT_CPUS, sizeof(*t->on_cpu));
 	t->on_cpu_comm = calloc(EVENT_CPUS, sizeof(*t->on_cpu_comm));
@@ -75,7 +75,7 @@ void timeline_free(struct timeline *t)
 	}
 	order_free(t->order);
 	trace_free(t->trace);
-	threads_free(t->threads);
+	thread_table_free(t->threads);
 	disks_free(t->disks);
 	free(t->on_cpu);
 	free(t->on_cpu_comm);
@@ -360,8 +360,8 @@ int timeline_add(struct timeline *t, const struct event *e, struct error *error)
 
 static void end_threads(struct timeline *t, uint64_t time)
 {
-	for (size_t i = 0; i < threads_count(t->threads); i++) {
-		struct thread *th = threads_get(t->threads, i);
+	for (size_t i = 0; i < thread_table_count(t->threads); i++) {
+		struct thread *th = thread_table_get(t->threads, i);
 
 		if (th->state != THREAD_DEAD)
 			thread_enter(th, th->state, time);
@@ -390,9 +390,9 @@ void timeline_get_stats(const struct timeline *t, struct timeline_stats *ret)
 	ret->duration = (t->ended ? t->stop : t->now) - t->start;
 	ret->size = t->trace && !t->ended ? trace_size(t->trace) : t->final_size;
 	ret->late = order_late(t->order);
-	ret->threads = threads_count(t->threads);
-	ret->refused = threads_refused(t->threads) + disks_refused(t->disks);
+	ret->threads = thread_table_count(t->threads);
+	ret->refused = thread_table_refused(t->threads) + disks_refused(t->disks);
 	ret->surprises = 0;
 	for (size_t i = 0; i < ret->threads; i++)
-		ret->surprises += threads_get(t->threads, i)->surprises;
+		ret->surprises += thread_table_get(t->threads, i)->surprises;
 }

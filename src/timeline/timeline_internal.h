@@ -16,7 +16,7 @@ struct timeline {
 	struct timeline_options options;
 	struct order *order;
 	struct trace *trace; // NULL: none is wanted, or it is full
-	struct threads *threads;
+	struct thread_table *threads;
 	struct disks *disks;
 	struct process *processes;
 	struct stack_text *stacks;
