@@ -5,7 +5,6 @@
 
 #include <zmq.h>
 
-#include "collector/bomb.h"
 #include "collector/connections.h"
 #include "collector/receive.h"
 #include "common/clock.h"
@@ -17,11 +16,12 @@
 #define REFUSALS 64		  // causes and keys that are remembered, so that the log is not filled
 
 struct waiting {
-	zmq_msg_t peer; // its routing id
+	zmq_msg_t peer;	   // its routing id
+	zmq_msg_t message; // which has the data of the batch
 	struct batch *batch;
 	uint64_t token;
-	size_t size;
 	int result, failed; // of storing it: of the batch, of its transaction
+	struct error why;   // of the result
 };
 
 // What goes into one transaction.
@@ -45,7 +45,6 @@ struct messages {
 	struct receive_options options;
 	void *socket;
 	struct connections *connections;
-	struct bomb_check *bombs;
 	struct group *group; // where they go
 	struct refusal refusals[REFUSALS];
 };

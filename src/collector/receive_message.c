@@ -92,19 +92,20 @@ static bool allowed(struct messages *m, struct sender *s)
 	return !key_parse(s->key, key, NULL) && allow_node(m->options.allow, key, s->node);
 }
 
-static void keep(struct messages *m, zmq_msg_t *peer, struct batch *b, uint64_t token, size_t size)
+static void keep(struct messages *m, zmq_msg_t *peer, zmq_msg_t *payload, struct batch *b, uint64_t token)
 {
 	struct group *g = m->group;
 	struct waiting *w = &g->item[g->n++];
 
 	zmq_msg_init(&w->peer);
 	zmq_msg_move(&w->peer, peer);
+	zmq_msg_init(&w->message);
+	zmq_msg_move(&w->message, payload);
 	w->batch = b;
 	w->token = token;
-	w->size = size;
 	if (g->n == 1)
 		g->due = clock_monotonic() + GROUP_WAIT_NS;
-	g->bytes += size;
+	g->bytes += zmq_msg_size(&w->message);
 }
 
 static void judge(struct messages *m, zmq_msg_t *peer, zmq_msg_t *payload, struct sender *s)
@@ -114,7 +115,6 @@ static void judge(struct messages *m, zmq_msg_t *peer, zmq_msg_t *payload, struc
 	struct message_header h;
 	struct batch *b;
 	struct error e, why;
-	uint64_t *broken = &c->broken;
 	int err = message_header_get(zmq_msg_data(payload), size, &h, &e);
 
 	if (err == -EBADMSG) {
@@ -126,23 +126,19 @@ static void judge(struct messages *m, zmq_msg_t *peer, zmq_msg_t *payload, struc
 		return;
 	}
 	if (!err)
-		err = batch_decode(zmq_msg_data(payload), size, &b, &e);
-	if (!err && (err = bomb_check_batch(m->bombs, b, &e))) {
-		batch_free(b);
-		broken = err == -EFBIG ? &c->bombs : &c->bad_profile;
-	}
+		err = batch_decode_borrow(zmq_msg_data(payload), size, &b, &e);
 	if (err == -EPROTO) {
 		refuse(m, peer, h.token, s, REPLY_VERSION, &c->version, e.text);
 	} else if (err == -ENOMEM) {
 		refuse(m, peer, h.token, s, REPLY_BUSY, &c->put_off, e.text);
 	} else if (err) {
-		refuse(m, peer, h.token, s, REPLY_REFUSED, broken, e.text);
+		refuse(m, peer, h.token, s, REPLY_REFUSED, &c->broken, e.text);
 	} else if (s->node[0] && strcmp(s->node, b->node)) {
 		error_set(&why, 0, "its key may not speak for another node: '%s'", b->node);
 		batch_free(b);
 		refuse(m, peer, h.token, s, REPLY_UNAUTHORIZED, &c->wrong_node, why.text);
 	} else {
-		keep(m, peer, b, h.token, size);
+		keep(m, peer, payload, b, h.token);
 	}
 }
 
@@ -196,6 +192,7 @@ void group_clear(struct group *g)
 	for (unsigned i = 0; i < g->n; i++) {
 		zmq_msg_close(&g->item[i].peer);
 		batch_free(g->item[i].batch);
+		zmq_msg_close(&g->item[i].message);
 	}
 	g->n = 0;
 	g->bytes = 0;

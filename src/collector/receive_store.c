@@ -22,12 +22,15 @@ static int put(struct storer *s, struct group *g, unsigned first, unsigned n)
 {
 	const struct batch *batches[GROUP_MAX];
 	int results[GROUP_MAX] = { 0 };
+	struct error *whys[GROUP_MAX];
 	uint64_t before = clock_monotonic();
 	int err;
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
 		batches[i] = g->item[first + i].batch;
-	err = store_put(s->store, batches, n, results, &g->why);
+		whys[i] = &g->item[first + i].why;
+	}
+	err = store_put_why(s->store, batches, n, results, whys, &g->why);
 	for (unsigned i = 0; i < n; i++) {
 		g->item[first + i].result = results[i];
 		g->item[first + i].failed = err;

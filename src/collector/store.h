@@ -25,9 +25,13 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 void store_close(struct store *s);
 
 // Commits all of them in one transaction that is durable when this returns 0 (synchronous=FULL); results[i] is 0 stored,
-// -EEXIST a duplicate by (node, instance, sequence), -EBADMSG a profile in it is refused (nothing of the batch is kept).
+// -EEXIST a duplicate by (node, instance, sequence), -EFBIG its profiles are too large when decompressed, -EBADMSG a profile
+// in it is refused (nothing of the batch is kept).
 // A failure (disk full) keeps none of them: the caller acknowledges nothing.
 int store_put(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e);
+// The same; *whys[i] says why a batch is refused.
+int store_put_why(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *const *whys,
+		  struct error *e);
 
 // What a store does in a thread of its own, unless no_background: a short step of roll-ups, retention, clearing. 1 when there
 // is more to do at once. now is ns since the epoch.

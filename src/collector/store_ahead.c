@@ -10,6 +10,9 @@
 // Of all profiles of one batch while they are read.
 #define BATCH_MEMORY ((size_t)256 << 20)
 #define REUSE 16
+// What profiles may become when decompressed: one, and all of a batch.
+#define PROFILE_INFLATED_MAX (8ull << 20)
+#define BATCH_INFLATED_MAX (64ull << 20)
 
 static int check_head(const struct batch *b, struct error *e)
 {
@@ -59,6 +62,7 @@ static void forget(struct parsed_batch *p)
 static int parse(struct ahead *a, struct parsed_batch *to, const struct batch *b)
 {
 	size_t memory = BATCH_MEMORY;
+	uint64_t left = BATCH_INFLATED_MAX;
 	int err = check_head(b, &to->why);
 
 	if (!err && room(to, b->n_profiles))
@@ -66,9 +70,11 @@ static int parse(struct ahead *a, struct parsed_batch *to, const struct batch *b
 	for (unsigned i = 0; i < b->n_profiles && !err; i++) {
 		struct parsed *p = &to->parsed[to->n++];
 
-		err = parsed_read(p, a->secret, b->profiles[i].data, b->profiles[i].size, memory, &to->why);
+		err = parsed_read(p, a->secret, b->profiles[i].data, b->profiles[i].size,
+				  left < PROFILE_INFLATED_MAX ? left : PROFILE_INFLATED_MAX, memory, &to->why);
 		if (err)
 			return error_prefix(&to->why, err, "profile of service %.60s", b->profiles[i].service);
+		left -= p->inflated;
 		memory -= p->memory < memory - 1 ? p->memory : memory - 1;
 	}
 	return err;

@@ -37,7 +37,7 @@ struct packer *packer_new(void)
 	struct packer *p = calloc(1, sizeof(*p));
 
 	if (p)
-		p->deflate = libdeflate_alloc_compressor(4);
+		p->deflate = libdeflate_alloc_compressor(1);
 	if (p && !p->deflate) {
 		free(p);
 		p = NULL;

@@ -108,6 +108,15 @@ static struct known *find_known(struct dict *d, enum dict_kind kind, struct hash
 	return NULL;
 }
 
+void dict_ask(const struct dict *d, enum dict_kind kind, struct hash128 h)
+{
+	const struct known *set = d->cache[kind].known + (h.b & (d->cache[kind].sets - 1)) * WAYS;
+
+	__builtin_prefetch(set);
+	__builtin_prefetch((const char *)set + 64);
+	__builtin_prefetch((const char *)set + 128);
+}
+
 static void remember(struct dict *d, enum dict_kind kind, struct hash128 h, uint32_t id, uint32_t until)
 {
 	struct known *set = set_of(d, kind, h), *to = find_known(d, kind, h);

@@ -31,6 +31,8 @@ void dict_forget(struct dict *d); // what is in memory: after a rollback, after 
 
 // The id of a hash, when it is known in memory and kept until `hour`. *ret_until is how long it is kept.
 bool dict_known(struct dict *d, enum dict_kind kind, struct hash128 h, uint32_t hour, uint32_t *ret_id);
+// Asks for the memory that dict_known will look at.
+void dict_ask(const struct dict *d, enum dict_kind kind, struct hash128 h);
 // How long an entry that is needed until `hour` will be kept: what it refers to must be kept as long.
 uint32_t dict_until(struct hash128 h, uint32_t hour);
 // The same from the database; what is not there is added, what is kept too short is kept longer. -EOVERFLOW: too many.

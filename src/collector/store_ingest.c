@@ -38,6 +38,7 @@ struct ingest {
 	const struct parsed_batch *parsed; // of the batch at hand
 	struct notes notes;
 	struct buf services, packed_notes, pattern;
+	struct idmap labels; // of the profile at hand: id of a set by its index + 1
 	uint64_t now;
 };
 
@@ -75,36 +76,40 @@ void ingest_free(struct ingest *in)
 	ahead_free(&in->ahead);
 	records_packer_free(in->records);
 	notes_free(&in->notes);
+	idmap_free(&in->labels);
 	buf_free(&in->services);
 	buf_free(&in->packed_notes);
 	buf_free(&in->pattern);
 	free(in);
 }
 
-static int add_samples(struct store *s, const struct parsed *r, uint32_t hour, bool *ret_pids, struct error *e)
+// The dictionaries are larger than the caches: what some samples ahead will need is asked for.
+#define AHEAD_SAMPLES 6
+
+static int add_samples(struct store *s, const struct parsed *r, uint32_t hour, struct error *e)
 {
-	const struct profile *p = r->p;
-	uint32_t *stacks = calloc((size_t)p->stacks.n + p->label_sets.n + 1, sizeof(*stacks)), *labels = stacks + p->stacks.n;
-	int err = stacks ? 0 : error_set(e, -ENOMEM, "out of memory");
+	struct idmap *labels = &s->ingest->labels;
+	int err = 0;
 
+	idmap_clear(labels);
 	sums_clear(&s->sums);
-	for (uint32_t i = 1; i <= p->samples.n && !err; i++) {
-		const struct profile_sample *key = intern_key(&p->samples, i);
-		struct row_id id = { .pid = r->labels[key->labels - 1].pid };
+	for (size_t i = 0; i < r->n_samples && !err; i++) {
+		const struct parsed_sample *p = &r->samples[i];
+		struct row_id id = { .pid = r->labels[p->labels].pid };
+		uint32_t *known = idmap_find(labels, p->labels + 1);
 
-		if (!stacks[key->stack - 1])
-			err = resolve_stack_row(s, r, key->stack, hour, &stacks[key->stack - 1], e);
-		if (!err && !labels[key->labels - 1])
-			err = resolve_labels(s, r, key->labels, hour, &labels[key->labels - 1], e);
-		if (err)
-			break;
-		id.stack = stacks[key->stack - 1];
-		id.labels = labels[key->labels - 1];
-		*ret_pids |= id.pid != 0;
-		if (sums_add(&s->sums, id, p->values + (size_t)(i - 1) * PPROF_TYPES))
+		if (i + AHEAD_SAMPLES < r->n_samples)
+			dict_ask(s->dict, DICT_STACK, r->samples[i + AHEAD_SAMPLES].stack);
+		err = resolve_stack_row(s, r, p, hour, &id.stack, e);
+		if (!err && known)
+			id.labels = *known;
+		else if (!err)
+			err = resolve_labels(s, r, p->labels, hour, &id.labels, e);
+		if (!err && !known && idmap_put(labels, p->labels + 1, id.labels))
+			err = error_set(e, -ENOMEM, "out of memory");
+		if (!err && sums_add(&s->sums, id, p->value))
 			err = error_set(e, -ENOMEM, "out of memory");
 	}
-	free(stacks);
 	return err;
 }
 
@@ -114,9 +119,9 @@ static int add_notes(struct store *s, const struct parsed *r, uint32_t hour, str
 	struct note note;
 	int err = 0;
 
-	for (size_t i = 0; i < r->p->n_comments && i < NOTES_MAX && !err; i++) {
-		const char *text = profile_text(r->p, r->p->comments[i]);
-		size_t len = profile_text_len(r->p, r->p->comments[i]);
+	for (size_t i = 0; i < r->t->n_comments && i < NOTES_MAX && !err; i++) {
+		const char *text = raw_text(r->t, r->t->comments[i]);
+		size_t len = r->t->strings[r->t->comments[i]].len;
 
 		in->pattern.len = 0;
 		if (!buf_reserve(&in->pattern, len + 1))
@@ -198,7 +203,7 @@ static int add_window(struct store *s, const struct batch *b, int64_t node, int6
 	notes_clear(&in->notes);
 	in->packed_notes.len = 0;
 	for (unsigned i = 0; i < in->parsed->n; i++)
-		for (uint32_t k = 0; k < in->parsed->parsed[i].p->label_sets.n; k++)
+		for (uint32_t k = 0; k < in->parsed->parsed[i].sets.n; k++)
 			pids |= in->parsed->parsed[i].labels[k].pid != 0;
 	for (unsigned i = 0; i < in->parsed->n && !err; i++)
 		err = add_notes(s, &in->parsed->parsed[i], hour, e);
@@ -221,7 +226,7 @@ static int add_window(struct store *s, const struct batch *b, int64_t node, int6
 	err = db_run(st, "write to", e);
 	span = sqlite3_last_insert_rowid(s->db);
 	for (unsigned i = 0; i < in->parsed->n && !err; i++) {
-		err = add_samples(s, &in->parsed->parsed[i], hour, &pids, e);
+		err = add_samples(s, &in->parsed->parsed[i], hour, e);
 		if (!err)
 			err = add_columns(s, span * COLUMNS_PER_SPAN + i, e);
 	}
@@ -275,7 +280,8 @@ static int add_batch(struct store *s, const struct batch *b, int *ret, struct er
 	return *ret ? 0 : err;
 }
 
-static int put_all(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e)
+static int put_all(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *const *whys,
+		   struct error *e)
 {
 	int err = 0;
 
@@ -287,18 +293,19 @@ static int put_all(struct store *s, const struct batch *const *batches, unsigned
 		if (p->err == -ENOMEM)
 			err = error_set(e, p->err, "out of memory");
 		else if (p->err)
-			results[i] = -EBADMSG;
+			results[i] = p->err == -EFBIG ? p->err : -EBADMSG;
 		else
 			err = add_batch(s, batches[i], &results[i], e);
-		if (p->err && e)
-			*e = p->why;
+		if (p->err && whys)
+			*whys[i] = p->why;
 		ahead_release(&s->ingest->ahead, i);
 	}
 	ahead_stop(&s->ingest->ahead);
 	return err;
 }
 
-int store_put(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e)
+int store_put_why(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *const *whys,
+		  struct error *e)
 {
 	int err;
 
@@ -310,7 +317,7 @@ int store_put(struct store *s, const struct batch *const *batches, unsigned n, i
 	if (!err)
 		err = store_begin(s, e);
 	if (!err) {
-		err = put_all(s, batches, n, results, e);
+		err = put_all(s, batches, n, results, whys, e);
 		if (err)
 			store_rollback(s);
 		else
@@ -318,4 +325,9 @@ int store_put(struct store *s, const struct batch *const *batches, unsigned n, i
 	}
 	pthread_mutex_unlock(&s->lock);
 	return err;
+}
+
+int store_put(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e)
+{
+	return store_put_why(s, batches, n, results, NULL, e);
 }

@@ -43,13 +43,15 @@ static int finish(struct store *s, enum dict_kind kind, struct hash128 h, uint32
 
 static int text_id(struct store *s, const struct parsed *r, uint32_t index, uint32_t hour, uint32_t *ret, struct error *e)
 {
-	if (!index) {
+	uint32_t len = r->t->strings[index].len;
+
+	if (!len) {
 		*ret = 0;
 		return 0;
 	}
 	if (dict_known(s->dict, DICT_TEXT, r->texts[index], hour, ret))
 		return 0;
-	return dict_put(s->dict, DICT_TEXT, r->texts[index], hour, profile_text(r->p, index), profile_text_len(r->p, index), ret, e);
+	return dict_put(s->dict, DICT_TEXT, r->texts[index], hour, raw_text(r->t, index), len, ret, e);
 }
 
 int resolve_text(struct store *s, const char *text, size_t len, uint32_t hour, uint32_t *ret, struct error *e)
@@ -65,10 +67,10 @@ int resolve_text(struct store *s, const char *text, size_t len, uint32_t hour, u
 	return dict_known(s->dict, DICT_TEXT, h, hour, ret) ? 0 : dict_put(s->dict, DICT_TEXT, h, hour, text, len, ret, e);
 }
 
-static int mapping_id(struct store *s, const struct parsed *r, uint32_t mapping, uint32_t hour, uint32_t *ret, struct error *e)
+static int mapping_id(struct store *s, const struct parsed *r, size_t mapping, uint32_t hour, uint32_t *ret, struct error *e)
 {
-	const struct profile_mapping *m = intern_key(&r->p->mappings, mapping);
-	struct hash128 h = r->mappings[mapping - 1];
+	const struct raw_mapping *m = &r->t->mappings[mapping];
+	struct hash128 h = r->mappings[mapping];
 	uint32_t until = dict_until(h, hour), file, build_id;
 	size_t from = s->scratch.len;
 	int err;
@@ -89,9 +91,9 @@ static int mapping_id(struct store *s, const struct parsed *r, uint32_t mapping,
 	return finish(s, DICT_MAPPING, h, hour, from, ret, e);
 }
 
-static int put_line(struct store *s, const struct parsed *r, const struct profile_line *l, uint32_t until, struct error *e)
+static int put_line(struct store *s, const struct parsed *r, const struct raw_line *l, uint32_t until, struct error *e)
 {
-	const struct profile_function *f = intern_key(&r->p->functions, l->function);
+	const struct raw_function *f = &r->t->functions[l->function];
 	const uint32_t texts[] = { f->name, f->system_name, f->file };
 	uint32_t id;
 	int err = 0;
@@ -109,8 +111,8 @@ static int put_line(struct store *s, const struct parsed *r, const struct profil
 
 static int location_id(struct store *s, const struct parsed *r, uint32_t location, uint32_t hour, uint32_t *ret, struct error *e)
 {
-	const struct profile_location *l = intern_key(&r->p->locations, location);
-	struct hash128 h = r->locations[location - 1];
+	const struct raw_location *l = &r->t->locations[location];
+	struct hash128 h = r->locations[location];
 	uint32_t until = dict_until(h, hour), mapping = 0;
 	size_t from = s->scratch.len;
 	int err = 0;
@@ -118,15 +120,15 @@ static int location_id(struct store *s, const struct parsed *r, uint32_t locatio
 	if (dict_known(s->dict, DICT_LOCATION, h, hour, ret))
 		return 0;
 	if (l->mapping && l->mapping != r->pseudo)
-		err = mapping_id(s, r, l->mapping, until, &mapping, e);
+		err = mapping_id(s, r, l->mapping - 1, until, &mapping, e);
 	if (err)
 		return err;
 	put(&s->scratch, !l->mapping ? 0 : l->mapping == r->pseudo ? 1 : (uint64_t)mapping + 1);
-	put(&s->scratch, parsed_offset(r->p, l));
+	put(&s->scratch, parsed_offset(r->t, l));
 	put(&s->scratch, l->folded != 0);
 	put(&s->scratch, l->n_lines);
 	for (uint32_t i = 0; i < l->n_lines && !err; i++)
-		err = put_line(s, r, &l->lines[i], until, e);
+		err = put_line(s, r, &r->t->lines[l->first_line + i], until, e);
 	if (err) {
 		s->scratch.len = from;
 		return err;
@@ -134,11 +136,12 @@ static int location_id(struct store *s, const struct parsed *r, uint32_t locatio
 	return finish(s, DICT_LOCATION, h, hour, from, ret, e);
 }
 
-int resolve_stack_row(struct store *s, const struct parsed *r, uint32_t stack, uint32_t hour, uint32_t *ret, struct error *e)
+int resolve_stack_row(struct store *s, const struct parsed *r, const struct parsed_sample *sample, uint32_t hour, uint32_t *ret,
+		  struct error *e)
 {
-	const uint32_t *l = intern_key(&r->p->stacks, stack);
-	size_t n = intern_len(&r->p->stacks, stack) / sizeof(*l), from = s->scratch.len;
-	struct hash128 h = r->stacks[stack - 1];
+	const uint32_t *l = r->frames + sample->first;
+	size_t n = sample->n, from = s->scratch.len;
+	struct hash128 h = sample->stack;
 	uint32_t until = dict_until(h, hour), id, before = 0;
 	int err = 0;
 
@@ -159,7 +162,7 @@ int resolve_stack_row(struct store *s, const struct parsed *r, uint32_t stack, u
 
 int resolve_labels(struct store *s, const struct parsed *r, uint32_t labels, uint32_t hour, uint32_t *ret, struct error *e)
 {
-	const struct parsed_labels *set = &r->labels[labels - 1];
+	const struct parsed_labels *set = &r->labels[labels];
 	uint32_t until = dict_until(set->hash, hour), key, text;
 	size_t from = s->scratch.len;
 	int err = 0;

@@ -6,8 +6,9 @@
 #include "collector/store_internal.h"
 #include "collector/store_parse.h"
 
-// hour: until when it is needed (hours since the epoch).
-int resolve_stack_row(struct store *s, const struct parsed *r, uint32_t stack, uint32_t hour, uint32_t *ret, struct error *e);
+// labels: the index of a set. hour: until when it is needed (hours since the epoch).
+int resolve_stack_row(struct store *s, const struct parsed *r, const struct parsed_sample *sample, uint32_t hour, uint32_t *ret,
+		  struct error *e);
 int resolve_labels(struct store *s, const struct parsed *r, uint32_t labels, uint32_t hour, uint32_t *ret, struct error *e);
 int resolve_text(struct store *s, const char *text, size_t len, uint32_t hour, uint32_t *ret, struct error *e);
 // Texts as labels of a batch.

@@ -38,10 +38,6 @@ struct pprof_reader;
 // NULL limits = the default; NULL without memory.
 struct pprof_reader *pprof_reader_new(const struct pprof_limits *limits);
 void pprof_reader_free(struct pprof_reader *r);
-// Forgets what was read, and an error, but keeps the memory (which counts against the new limit) and from now on also what
-// reading a file takes: for many small profiles, one after the other. -E2BIG: it has more than that, only
-// pprof_reader_free is possible.
-int pprof_reader_reuse(struct pprof_reader *r, const struct pprof_limits *limits);
 // Profiles with negative values or pprof::base labels are read too instead of refused.
 void pprof_reader_allow_diff(struct pprof_reader *r);
 // Hands out samples instead of keeping them. For one file: the types are set before the first call.

@@ -1,86 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file while it is read: its tables as they stand there, and where each entry went in the merged profile.
+// One file while it is read: what its bytes say, and where each entry of its tables went in the merged profile.
 #ifndef BLKPROF_PPROF_DECODE_INTERNAL_H
 #define BLKPROF_PPROF_DECODE_INTERNAL_H
 
 #include "pprof/batch.h"
 #include "pprof/decode.h"
+#include "pprof/raw.h"
 #include "pprof/wire.h"
-
-struct raw_string {
-	size_t offset; // in `text`
-	uint32_t len;
-	uint32_t merged; // index + 1 in the merged profile, 0 = not there yet
-};
-
-struct raw_function {
-	uint64_t id, at;
-	int64_t start_line;
-	uint32_t name, system_name, file, merged;
-};
-
-struct raw_mapping {
-	uint64_t id, at, start, limit, offset;
-	uint32_t file, build_id, flags, merged;
-	uint64_t moved; // what to add to an address: the merged mapping may start elsewhere
-};
-
-struct raw_line {
-	uint64_t function; // its id, after resolving its index
-	int64_t line, column;
-};
-
-struct raw_location {
-	uint64_t id, at, address, mapping; // mapping: id, after resolving index + 1 or 0
-	uint32_t first_line, n_lines, folded, merged;
-};
-
-// What a sample needs of a location, close together.
-struct hot_location {
-	uint32_t merged, frames;
-};
-
-struct raw_type {
-	uint32_t type, unit;
-};
-
-// From the ids of the file, which may be any 64-bit numbers, to indexes.
-struct id_entry {
-	uint64_t id;
-	uint32_t index;
-};
-
-struct id_map {
-	struct id_entry *entries; // sorted by id
-	size_t n, cap;
-};
-
-struct tables {
-	struct memory_budget *budget;
-	uint8_t *text;
-	size_t text_len, text_cap;
-	struct raw_string *strings;
-	size_t n_strings, strings_cap;
-	struct raw_function *functions;
-	size_t n_functions, functions_cap;
-	struct raw_mapping *mappings;
-	size_t n_mappings, mappings_cap;
-	struct raw_location *locations;
-	size_t n_locations, locations_cap;
-	struct raw_line *lines;
-	size_t n_lines, lines_cap;
-	struct raw_type *types;
-	size_t n_types, types_cap;
-	uint32_t *comments;
-	size_t n_comments, comments_cap;
-	struct raw_type period_type;
-	int64_t period, time_ns, duration_ns;
-	uint32_t drop_frames, keep_frames, default_type, doc_url;
-	struct id_map function_ids, mapping_ids, location_ids;
-	struct hot_location *hot; // by index
-	size_t hot_cap;
-	bool dense; // the ids of the locations are 1 … n, in this order
-};
 
 // A field of a message. Of WIRE_BYTES: data and len; of the others: value.
 struct field {
@@ -107,8 +33,48 @@ static inline struct cursor field_cursor(const struct field *f)
 	return (struct cursor){ p, p + len, p, f->at + 1 + wire_varint_size(len) };
 }
 
+int cursor_next_any(struct cursor *c, const char *what, struct field *ret, struct error *e);
+
+// What nearly all fields are: a tag of one byte, and a number of one or two that stands for itself or is a length. False for
+// all else, with nothing moved.
+static inline bool field_short(const uint8_t **p, const uint8_t *end, struct field *ret)
+{
+	const uint8_t *q = *p;
+	uint64_t v;
+
+	if (end - q < 3 || q[0] >= 0x80 || q[0] < 8 || q[0] & 5)
+		return false;
+	ret->number = q[0] >> 3;
+	ret->type = (enum wire_type)(q[0] & 7);
+	v = q[1];
+	q += 2;
+	if (v >= 0x80) {
+		if (*q >= 0x80)
+			return false;
+		v = (v & 0x7f) | (uint64_t)*q++ << 7;
+	}
+	if (ret->type == WIRE_BYTES) {
+		if (v > (uint64_t)(end - q))
+			return false;
+		ret->data = q;
+		ret->len = (size_t)v;
+		q += v;
+	}
+	ret->value = v;
+	*p = q;
+	return true;
+}
+
 // The next field: 1, 0 at the end, -EBADMSG. `what` names the message.
-int cursor_next(struct cursor *c, const char *what, struct field *ret, struct error *e);
+static inline int cursor_next(struct cursor *c, const char *what, struct field *ret, struct error *e)
+{
+	uint64_t at = c->at + (uint64_t)(c->p - c->start);
+
+	if (!field_short(&c->p, c->end, ret))
+		return cursor_next_any(c, what, ret, e);
+	ret->at = at;
+	return 1;
+}
 // The next field of the profile itself. want: bit n set = field n is needed; others are skipped and not returned.
 int stream_next(struct stream *s, uint32_t want, struct field *ret, struct error *e);
 int field_varint(const struct field *f, const char *what, uint64_t *ret, struct error *e);
@@ -125,6 +91,11 @@ void tables_free(struct tables *t);
 void tables_clear(struct tables *t); // keeps its memory
 // Index of an id, or -1.
 int64_t id_map_find(const struct id_map *m, uint64_t id);
+// raw_sample.c: every sample of a stream behind its tables.
+int raw_samples(struct tables *t, struct stream *s, struct raw_sample *scratch, raw_sample_fn *fn, void *context, struct error *e);
+void raw_sample_free(struct raw_sample *s);
+// raw.c: as names are kept. The text of a string is made clean into `scratch` when it is not clean as it is.
+int clean_text(const uint8_t **text, size_t *len, struct buf *scratch);
 
 struct window {
 	int64_t from, to;
@@ -133,12 +104,11 @@ struct window {
 struct pprof_reader {
 	struct profile *profile;
 	struct pprof_limits limits;
-	bool allow_diff, reuse;
+	bool allow_diff;
 	struct tables tables; // of the file at hand
 	struct stream stream;
 	pprof_sample_fn *fn;
 	void *context;
-	uint64_t frames;
 	size_t files;
 	struct intern mapping_keys; // identities across files: id = id of the mapping
 	struct intern label_keys;   // id = rank of the key: the order of first use
@@ -150,11 +120,11 @@ struct pprof_reader {
 	uint32_t *column;
 	int64_t *factor;
 	// Scratch of one sample.
-	uint32_t *stack;
-	int64_t *values, *picked;
-	struct profile_label *labels, *sorted;
+	struct raw_sample sample;
+	int64_t *picked;
+	struct profile_label *sorted;
 	uint64_t *ranks;
-	size_t column_cap, factor_cap, stack_cap, values_cap, picked_cap, labels_cap, sorted_cap, ranks_cap;
+	size_t column_cap, factor_cap, picked_cap, sorted_cap, ranks_cap;
 	struct batch batch; // samples not yet in the profile
 	struct buf bytes;   // a location, or a string made clean
 };

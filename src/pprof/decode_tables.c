@@ -25,6 +25,7 @@ enum {
 };
 
 #define GROW(t, array, e)                                                                                            \
+	(t)->n_##array < (t)->array##_cap ? 0 :                                                                       \
 	grow((t)->budget, &(t)->array, &(t)->array##_cap, (t)->n_##array + 1, sizeof(*(t)->array), e)
 
 static int grow(struct memory_budget *b, void *block, size_t *cap, size_t need, size_t size, struct error *e)
@@ -199,12 +200,13 @@ static int read_string(struct tables *t, const struct field *f, struct error *e)
 		return error_set(e, -EBADMSG, "byte %llu: the first string is not empty", (unsigned long long)f->at);
 	err = GROW(t, strings, e);
 	if (!err)
-		err = grow(t->budget, &t->text, &t->text_cap, t->text_len + f->len + 1, 1, e);
+		err = t->text_len + f->len < t->text_cap ? 0 : grow(t->budget, &t->text, &t->text_cap, t->text_len + f->len + 1, 1, e);
 	if (err)
 		return err;
 	memcpy(t->text + t->text_len, f->data, f->len);
+	t->text[t->text_len + f->len] = 0;
 	t->strings[t->n_strings++] = (struct raw_string){ .offset = t->text_len, .len = (uint32_t)f->len };
-	t->text_len += f->len;
+	t->text_len += f->len + 1;
 	return 0;
 }
 
@@ -461,13 +463,25 @@ static int resolve(struct tables *t, struct error *e)
 	return err ? err : check_types(t, e);
 }
 
+// Where samples are, when all of the message is at hand: the second pass need not look elsewhere.
+static void note_sample(struct tables *t, const struct stream *s, const struct field *f)
+{
+	if (!t->samples_to)
+		t->samples_from = f->at;
+	t->samples_to = stream_offset(s);
+}
+
 int tables_read(struct tables *t, struct stream *s, struct error *e)
 {
-	const uint32_t want = 0xfffe & ~(1u << F_SAMPLE);
+	const uint32_t want = 0xfffe & (s->eof ? ~0u : ~(1u << F_SAMPLE));
 	struct field f;
 	int more, err;
 
 	while ((more = stream_next(s, want, &f, e)) > 0) {
+		if (f.number == F_SAMPLE) {
+			note_sample(t, s, &f);
+			continue;
+		}
 		err = read_field(t, &f, e);
 		if (err)
 			return err;
@@ -484,6 +498,7 @@ void tables_clear(struct tables *t)
 	t->period_type = (struct raw_type){ 0 };
 	t->period = t->time_ns = t->duration_ns = 0;
 	t->drop_frames = t->keep_frames = t->default_type = t->doc_url = 0;
+	t->samples_from = t->samples_to = 0;
 }
 
 void tables_free(struct tables *t)

@@ -48,7 +48,7 @@ static uint64_t fixed(const uint8_t *p, size_t len)
 	return v;
 }
 
-int cursor_next(struct cursor *c, const char *what, struct field *ret, struct error *e)
+int cursor_next_any(struct cursor *c, const char *what, struct field *ret, struct error *e)
 {
 	uint64_t at = c->at + (uint64_t)(c->p - c->start), tag;
 	enum wire_result r;
@@ -124,6 +124,13 @@ int stream_next(struct stream *s, uint32_t want, struct field *ret, struct error
 	int err;
 
 	for (;;) {
+		at = stream_offset(s);
+		if (field_short(&s->p, s->end, ret)) {
+			ret->at = at;
+			if (ret->number < 32 && want >> ret->number & 1)
+				return 1;
+			continue;
+		}
 		err = stream_need(s, 2 * WIRE_VARINT_MAX, e);
 		if (err)
 			return err;

@@ -41,27 +41,6 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-int profile_clear(struct profile *p, size_t memory_limit)
-{
-	struct intern *const tables[] = { &p->strings, &p->mappings, &p->functions, &p->locations,
-					  &p->stacks, &p->label_sets, &p->samples };
-	struct profile empty = { 0 };
-	uint32_t unused;
-
-	if (memory_limit && p->budget.used > memory_limit)
-		return -E2BIG;
-	p->budget.limit = memory_limit;
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-		intern_clear(tables[i]);
-	free(p->types);
-	p->types = NULL;
-	p->n_types = p->n_comments = 0;
-	p->period_type = empty.period_type;
-	p->period = p->time_ns = p->duration_ns = 0;
-	p->drop_frames = p->keep_frames = p->default_type = p->doc_url = 0;
-	return profile_string(p, "", 0, &unused);
-}
-
 int profile_string(struct profile *p, const void *text, size_t len, uint32_t *ret)
 {
 	uint32_t id;

@@ -78,9 +78,6 @@ struct profile {
 // memory_limit bounds everything in it, 0 = unbounded. NULL without memory.
 struct profile *profile_new(size_t memory_limit);
 void profile_free(struct profile *p);
-// Empties it and keeps its memory, which counts against the new limit. -E2BIG when it is more than that.
-int profile_clear(struct profile *p, size_t memory_limit);
-
 // Each: 0, -ENOMEM, -E2BIG (more than the limit) or -EOVERFLOW.
 int profile_string(struct profile *p, const void *text, size_t len, uint32_t *ret);
 int profile_mapping(struct profile *p, const struct profile_mapping *m, uint32_t *ret);

@@ -31,20 +31,6 @@ static void forget_file(struct pprof_reader *r)
 	memset(&r->tables, 0, sizeof(r->tables));
 }
 
-int pprof_reader_reuse(struct pprof_reader *r, const struct pprof_limits *limits)
-{
-	r->reuse = true;
-	r->limits = *limits;
-	r->frames = r->files = r->n_windows = 0;
-	r->no_windows = false;
-	r->duration_sum = 0;
-	r->batch.n = r->batch.n_stacks = r->batch.n_labels = 0;
-	intern_clear(&r->mapping_keys);
-	intern_clear(&r->label_keys);
-	tables_clear(&r->tables);
-	return profile_clear(r->profile, limits->memory);
-}
-
 void pprof_reader_free(struct pprof_reader *r)
 {
 	if (!r)
@@ -55,10 +41,8 @@ void pprof_reader_free(struct pprof_reader *r)
 	free(r->windows);
 	free(r->column);
 	free(r->factor);
-	free(r->stack);
-	free(r->values);
 	free(r->picked);
-	free(r->labels);
+	raw_sample_free(&r->sample);
 	free(r->sorted);
 	free(r->ranks);
 	sample_batch_free(&r->batch);
@@ -104,10 +88,7 @@ int pprof_reader_add(struct pprof_reader *r, const struct pprof_source *source, 
 	if (!err)
 		err = read_samples(r, t, s, e);
 	r->files++;
-	if (r->reuse)
-		tables_clear(t);
-	else
-		forget_file(r);
+	forget_file(r);
 	return err;
 }
 

@@ -2,61 +2,20 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/text.h"
 #include "pprof/decode_internal.h"
-
-// Eight bytes of plain ASCII: no high bit, none below a space, none that is DEL.
-static bool plain(uint64_t v)
-{
-	const uint64_t ones = 0x0101010101010101ull, high = ones << 7;
-	uint64_t del = v ^ ones * 0x7f;
-
-	return !((v | (v - ones * 0x20) | (del - ones)) & high);
-}
-
-static bool is_clean(const uint8_t *p, size_t len)
-{
-	uint64_t v;
-
-	for (; len >= 8; p += 8, len -= 8) {
-		memcpy(&v, p, 8);
-		if (!plain(v))
-			break;
-	}
-	for (size_t i = 0; i < len; i++)
-		if (p[i] < 0x20 || p[i] == 0x7f || (p[i] == 0xc2 && i + 1 < len && p[i + 1] < 0xa0))
-			return false;
-	return text_is_utf8((const char *)p, len);
-}
-
-// Names end in terminals, browsers and other readers: valid UTF-8 without control characters, also those of two bytes.
-static int clean_string(struct pprof_reader *r, const uint8_t *p, size_t len, uint32_t *ret)
-{
-	uint8_t *to;
-	size_t n;
-
-	r->bytes.len = 0;
-	to = buf_reserve(&r->bytes, 2 * len + 1);
-	if (!to)
-		return -ENOMEM;
-	for (size_t i = 0; i < len; i++)
-		to[i] = p[i] ? p[i] : 1;
-	for (size_t i = 0; i + 1 < len; i++)
-		if (to[i] == 0xc2 && to[i + 1] >= 0x80 && to[i + 1] < 0xa0)
-			to[i] = to[i + 1] = 1;
-	n = text_sanitize((char *)to + len, len + 1, (char *)to, len);
-	return profile_string(r->profile, to + len, n, ret);
-}
 
 int map_string(struct pprof_reader *r, struct tables *t, uint32_t index, uint32_t *ret)
 {
 	struct raw_string *s = &t->strings[index];
-	const uint8_t *p = t->text + s->offset;
+	const uint8_t *text = t->text + s->offset;
+	size_t len = s->len;
 	uint32_t merged;
 	int err;
 
 	if (!s->merged) {
-		err = is_clean(p, s->len) ? profile_string(r->profile, p, s->len, &merged) : clean_string(r, p, s->len, &merged);
+		err = clean_text(&text, &len, &r->bytes);
+		if (!err)
+			err = profile_string(r->profile, text, len, &merged);
 		if (err)
 			return err;
 		s->merged = merged + 1;

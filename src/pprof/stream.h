@@ -42,6 +42,15 @@ int stream_open(struct stream *s, const struct pprof_source *source, uint64_t li
 		struct error *e);
 void stream_close(struct stream *s);
 int stream_rewind(struct stream *s, struct error *e);
+// Of a stream that was opened or rewound, and has all of its message at hand: only [from, to) of it.
+static inline void stream_narrow(struct stream *s, uint64_t from, uint64_t to)
+{
+	const uint8_t *start = s->p;
+
+	s->p = start + from;
+	s->end = start + to;
+}
+
 // Makes at least n bytes readable at s->p, or all there are when the end comes first.
 int stream_need(struct stream *s, size_t n, struct error *e);
 // Moves behind the next n bytes. -EBADMSG when the end comes first.

@@ -63,6 +63,8 @@ int batch_identity(const void *data, size_t size, uint8_t ret_instance[16], uint
 // A decoded batch points into memory of its own. -EBADMSG with what is wrong: hostile until validated (sizes, names, times
 // in order, ids, UTF-8); unknown fields of a newer agent are let be; -EPROTO for a version that this program cannot read.
 int batch_decode(const void *data, size_t size, struct batch **ret, struct error *e);
-void batch_free(struct batch *b); // of batch_decode
+// The same, but the data of profiles and requests stays in the message, which must outlive the batch.
+int batch_decode_borrow(const void *data, size_t size, struct batch **ret, struct error *e);
+void batch_free(struct batch *b); // of both
 
 #endif

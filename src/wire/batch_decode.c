@@ -10,10 +10,14 @@
 #include "wire/fields.h"
 #include "wire/header.h"
 
+// A text that was not said: each is said once, so that the room for all of them is known.
+static const char nothing[] = "";
+
 struct decoded {
 	struct batch batch;
 	struct batch_profile *profiles, *requests;
 	struct batch_label *labels;
+	bool borrow; // data stays in the message
 	char *bytes; // what is left of the allocation
 };
 
@@ -42,8 +46,11 @@ static int count_limit(unsigned *n, unsigned max, const char *what, struct error
 	return 0;
 }
 
-static int count_field(const struct field *f, struct batch *counts, struct error *e)
+// *bytes: of what is kept besides data, at most.
+static int count_field(const struct field *f, struct batch *counts, size_t *bytes, struct error *e)
 {
+	if (f->type == WIRE_BYTES && (f->number == BATCH_FIELD_LABEL || f->number == BATCH_FIELD_PROFILE))
+		*bytes += f->number == BATCH_FIELD_LABEL || f->size < BATCH_SERVICE_MAX ? f->size : BATCH_SERVICE_MAX;
 	switch (f->number) {
 	case BATCH_FIELD_LABEL:
 		return count_limit(&counts->n_labels, BATCH_LABELS_MAX, "labels", e);
@@ -56,13 +63,13 @@ static int count_field(const struct field *f, struct batch *counts, struct error
 	}
 }
 
-static int count_fields(struct fields in, struct batch *counts, struct error *e)
+static int count_fields(struct fields in, struct batch *counts, size_t *bytes, struct error *e)
 {
 	struct field f;
 	int more;
 
 	while ((more = fields_next(&in, &f, e)) > 0) {
-		int err = count_field(&f, counts, e);
+		int err = count_field(&f, counts, bytes, e);
 
 		if (err)
 			return err;
@@ -70,13 +77,13 @@ static int count_fields(struct fields in, struct batch *counts, struct error *e)
 	return more;
 }
 
-// The arrays first, then bytes: all of the message's and a NUL for each of its strings.
-static struct decoded *allocate(const struct batch *counts, size_t message)
+// The arrays first, then bytes: those of the message and a NUL for each of its strings.
+static struct decoded *allocate(const struct batch *counts, size_t bytes)
 {
 	size_t profiles = counts->n_profiles * sizeof(struct batch_profile), labels = counts->n_labels * sizeof(struct batch_label);
 	size_t requests = counts->n_requests * sizeof(struct batch_profile);
 	size_t strings = 2 * counts->n_labels + 2 * counts->n_profiles + counts->n_requests + BATCH_NODE_MAX + 1;
-	struct decoded *d = calloc(1, sizeof(*d) + profiles + labels + requests + message + strings);
+	struct decoded *d = calloc(1, sizeof(*d) + profiles + labels + requests + bytes + strings);
 
 	if (!d)
 		return NULL;
@@ -87,7 +94,7 @@ static struct decoded *allocate(const struct batch *counts, size_t message)
 	d->batch.profiles = d->profiles;
 	d->batch.requests = d->requests;
 	d->batch.labels = d->labels;
-	d->batch.node = "";
+	d->batch.node = nothing;
 	return d;
 }
 
@@ -111,7 +118,7 @@ static int keep_text(struct decoded *d, const struct field *f, size_t max, const
 		return error_set(e, -EBADMSG, "%s has %zu bytes, more than %zu", name, f->size, max);
 	if (memchr(f->data, 0, f->size))
 		return error_set(e, -EBADMSG, "%s contains a NUL", name);
-	if (**ret)
+	if (*ret != nothing)
 		return error_set(e, -EBADMSG, "%s is said twice", name);
 	*ret = keep(d, f);
 	return 0;
@@ -150,7 +157,7 @@ static int get_label(struct decoded *d, const struct field *f, struct error *e)
 	struct field part;
 	int more, err = field_expect(f, WIRE_BYTES, "a label", e);
 
-	l->name = l->value = "";
+	l->name = l->value = nothing;
 	if (err)
 		return err;
 	in = fields_of(f);
@@ -173,7 +180,7 @@ static int get_data(struct decoded *d, const struct field *f, struct batch_profi
 		return err;
 	if (p->data)
 		return error_set(e, -EBADMSG, "%s is said twice", name);
-	p->data = keep(d, f);
+	p->data = d->borrow ? (const char *)f->data : keep(d, f);
 	p->size = f->size;
 	return 0;
 }
@@ -185,7 +192,7 @@ static int get_profile(struct decoded *d, const struct field *f, struct error *e
 	struct field part;
 	int more, err = field_expect(f, WIRE_BYTES, "a profile", e);
 
-	p->service = "";
+	p->service = nothing;
 	if (err)
 		return err;
 	in = fields_of(f);
@@ -253,20 +260,22 @@ static int get_fields(struct decoded *d, struct fields in, struct error *e)
 	return more;
 }
 
-int batch_decode(const void *data, size_t size, struct batch **ret, struct error *e)
+static int decode(const void *data, size_t size, bool borrow, struct batch **ret, struct error *e)
 {
 	struct batch counts = { 0 };
+	size_t bytes = 0;
 	struct fields in;
 	struct decoded *d;
 	int err = open_message(data, size, &in, e);
 
 	if (!err)
-		err = count_fields(in, &counts, e);
+		err = count_fields(in, &counts, &bytes, e);
 	if (err)
 		return err;
-	d = allocate(&counts, size);
+	d = allocate(&counts, borrow ? bytes : size);
 	if (!d)
 		return error_set(e, -ENOMEM, "out of memory");
+	d->borrow = borrow;
 	err = get_fields(d, in, e);
 	if (!err)
 		err = batch_check(&d->batch, e);
@@ -276,6 +285,16 @@ int batch_decode(const void *data, size_t size, struct batch **ret, struct error
 	}
 	*ret = &d->batch;
 	return 0;
+}
+
+int batch_decode(const void *data, size_t size, struct batch **ret, struct error *e)
+{
+	return decode(data, size, false, ret, e);
+}
+
+int batch_decode_borrow(const void *data, size_t size, struct batch **ret, struct error *e)
+{
+	return decode(data, size, true, ret, e);
 }
 
 int batch_identity(const void *data, size_t size, uint8_t ret_instance[16], uint64_t *ret_sequence, struct error *e)

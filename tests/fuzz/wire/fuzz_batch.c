@@ -24,6 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		abort();
 	if (one.len != two.len || memcmp(one.data, two.data, one.len))
 		abort();
+	batch_free(again);
+	two.len = 0;
+	if (batch_decode_borrow(data, len, &again, NULL) || batch_encode(again, &two) || one.len != two.len ||
+	    memcmp(one.data, two.data, one.len))
+		abort();
 	batch_free(b);
 	batch_free(again);
 	buf_free(&one);

@@ -145,7 +145,7 @@ static void a_refused_profile_refuses_its_batch_only(void **state)
 	struct made m[3];
 	const struct batch *list[3];
 	int results[3];
-	struct error e = { 0 };
+	struct error why[3] = { 0 }, *const whys[3] = { &why[0], &why[1], &why[2] };
 	struct totals t;
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -153,11 +153,11 @@ static void a_refused_profile_refuses_its_batch_only(void **state)
 		list[i] = &m[i].b;
 	}
 	m[1].profiles[2] = (struct batch_profile){ "kernel", "not a profile", 13 };
-	assert_int_equal(store_put(f->s, list, 3, results, &e), 0);
+	assert_int_equal(store_put_why(f->s, list, 3, results, whys, NULL), 0);
 	assert_int_equal(results[0], 0);
 	assert_int_equal(results[1], -EBADMSG);
 	assert_int_equal(results[2], 0);
-	assert_non_null(strstr(e.text, "kernel"));
+	assert_non_null(strstr(why[1].text, "kernel"));
 	t = query_totals(f->s, q, NULL, NULL);
 	assert_int_equal(t.v[0], m[0].sum.v[0] + m[2].sum.v[0]);
 	for (unsigned i = 0; i < 3; i++)
