@@ -90,6 +90,7 @@ int agent_new(const char *path, agent_log_fn log, void *context, struct agent **
 		err = recorder_start(a->recorder, e);
 	if (err)
 		goto fail;
+	agent_follow_requests(a, &a->config);
 	greet(a);
 	malloc_trim(0); // the kernel's types were read for loading
 	*ret = a;
@@ -162,6 +163,16 @@ int agent_step(struct agent *a, struct error *e)
 	return err;
 }
 
+static void stop_requests(struct agent *a)
+{
+	struct agent_requests *r = a->requests;
+
+	pthread_mutex_lock(&a->measuring);
+	a->requests = NULL;
+	pthread_mutex_unlock(&a->measuring);
+	agent_requests_stop(r);
+}
+
 int agent_stop(struct agent *a, unsigned timeout_ms, struct error *e)
 {
 	struct spool_stats stats;
@@ -172,6 +183,7 @@ int agent_stop(struct agent *a, unsigned timeout_ms, struct error *e)
 	err = recorder_stop(a->recorder, e);
 	if (!err)
 		err = agent_last(a, a->recorder, e);
+	stop_requests(a);
 	if (spool_flush(a->spool, timeout_ms) && !err) {
 		spool_stats(a->spool, &stats);
 		err = error_set(e, -ETIMEDOUT, "%llu batches could not be written to the spool in time and are lost%s%s",
@@ -190,6 +202,7 @@ void agent_free(struct agent *a)
 	if (a->live)
 		live_stop(a->live);
 	agent_http_close(a);
+	stop_requests(a);
 	ended = ship_close(a->ship, CLOSE_MS);
 	live_free(a->live);
 	recorder_free(a->recorder);

@@ -9,6 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_config.h"
+#include "agent/agent_requests.h"
 #include "agent/io_metrics.h"
 #include "agent/live.h"
 #include "agent/ship.h"
@@ -27,6 +28,7 @@ struct agent {
 	struct recorder *recorder;
 	struct spool *spool;
 	struct ship *ship;	     // NULL without endpoints
+	struct agent_requests *requests; // NULL without targets; changed under `measuring`
 	struct live *live;	     // shares the recording with pulls over HTTP
 	struct http_server *http;    // NULL without `listen`
 	uint64_t stepped;	     // when the loop last turned, ns; read by other threads
@@ -60,6 +62,8 @@ int agent_http_reload(struct agent *a, const struct agent_config *c, struct erro
 int agent_recorder(const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e);
 // Ends the ship that there is and starts the one of c. With check it only says whether it could be started.
 int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct error *e);
+// Follows the requests that c asks for, or no longer. What the kernel refuses is said, and windows go on.
+void agent_follow_requests(struct agent *a, const struct agent_config *c);
 // Cgroups and devices are other ones when what they name was made anew.
 void agent_refresh_filter(struct agent *a);
 

@@ -77,6 +77,10 @@ void agent_metrics_text(struct agent *a, struct buf *ret)
 	live_get_counters(a->live, &pulls);
 	metrics_print(pull_table, sizeof(pull_table) / sizeof(*pull_table), &pulls, ret);
 	io_metrics_print(a->io, ret);
+	pthread_mutex_lock(&a->measuring);
+	if (a->requests)
+		agent_requests_print(a->requests, ret);
+	pthread_mutex_unlock(&a->measuring);
 }
 
 void agent_metrics_http(const struct http_server *s, struct buf *ret)

@@ -130,6 +130,29 @@ static int replace_recorder(struct agent *a, const struct agent_config *c, const
 	return 0;
 }
 
+void agent_follow_requests(struct agent *a, const struct agent_config *c)
+{
+	struct agent_requests *old = a->requests, *fresh = NULL;
+	struct error e = { "" };
+
+	if (old && agent_requests_wanted(c) && agent_requests_same(old, c))
+		return;
+	pthread_mutex_lock(&a->measuring);
+	a->requests = NULL;
+	pthread_mutex_unlock(&a->measuring);
+	agent_requests_stop(old);
+	if (!agent_requests_wanted(c))
+		return;
+	if (agent_requests_start(c, a->spool, &fresh, &e)) {
+		agent_say(a, AGENT_ERROR, "requests are not followed: %s", e.text);
+		return;
+	}
+	pthread_mutex_lock(&a->measuring);
+	a->requests = fresh;
+	pthread_mutex_unlock(&a->measuring);
+	agent_say(a, AGENT_INFO, "requests of the processes of [requests] are followed");
+}
+
 static bool same_list(const struct config_list *a, const struct config_list *b)
 {
 	if (a->n != b->n)
@@ -201,6 +224,7 @@ int agent_reload(struct agent *a)
 	}
 	old = a->config;
 	a->config = fresh;
+	agent_follow_requests(a, &a->config);
 	agent_config_free(&old);
 	a->due = 0;
 	a->metrics.reloads++;

@@ -13,7 +13,7 @@
 #include "common/text.h"
 #include "request/flow.h"
 #include "request/storm.h"
-#include "request/threads.h"
+#include "request/thread_sums.h"
 
 #define SECOND 1000000000ull
 #define SCAN_NS (2 * SECOND)
@@ -30,7 +30,7 @@ struct requests {
 	struct request_probes *probes;
 	struct flow *flow;
 	struct storm *storm;
-	struct threads *threads;
+	struct thread_sums *threads;
 	struct devices *devices;
 	uint64_t scanned, looked, swept, window_end, taken, swept_entries;
 	struct requests_count counts[COUNTS];
@@ -53,7 +53,7 @@ static void on_ended(void *context, struct request_record *record)
 		if (d)
 			memcpy(record->device, d->name, sizeof(record->device));
 	}
-	memcpy(record->thread, threads_name_of(r->threads, record->tid), sizeof(record->thread));
+	memcpy(record->thread, thread_sums_name_of(r->threads, record->tid), sizeof(record->thread));
 	storm_add(r->storm, record);
 	record->times.range = NULL;
 }
@@ -62,7 +62,7 @@ static void on_attributed(void *context, uint32_t tid, const struct req_sums *fr
 {
 	struct requests *r = context;
 
-	threads_attribute(r->threads, tid, from, to);
+	thread_sums_attribute(r->threads, tid, from, to);
 }
 
 static void on_ignore(void *context, uint64_t connection)
@@ -81,8 +81,8 @@ static void on_event(void *context, const void *data, size_t size)
 		memcpy(&e, data, sizeof(e));
 		if (e.type != REQ_EXIT)
 			return;
-		threads_see(r->threads, e.tgid, e.tid, e.comm, &e.sums, clock_realtime());
-		threads_ended(r->threads, e.tid);
+		thread_sums_see(r->threads, e.tgid, e.tid, e.comm, &e.sums, clock_realtime());
+		thread_sums_ended(r->threads, e.tid);
 	}
 }
 
@@ -109,7 +109,7 @@ static int make_parts(struct requests *r, struct error *e)
 		return err;
 	r->flow = flow_new(&fo);
 	r->storm = storm_new(&r->metrics, r->options.full);
-	r->threads = threads_new(&r->metrics, THREADS_MAX);
+	r->threads = thread_sums_new(&r->metrics, THREADS_MAX);
 	r->devices = devices_new(NULL, e);
 	if (!r->flow || !r->storm || !r->threads)
 		return error_set(e, -ENOMEM, "requests: no memory");
@@ -151,7 +151,7 @@ void requests_free(struct requests *r)
 	request_probes_free(r->probes);
 	flow_free(r->flow);
 	storm_free(r->storm);
-	threads_free(r->threads);
+	thread_sums_free(r->threads);
 	devices_free(r->devices);
 	request_targets_free(r->targets);
 	free(r);
@@ -185,7 +185,7 @@ static void see_thread(void *context, const struct req_thread *t)
 {
 	struct requests *r = context;
 
-	threads_see(r->threads, t->tgid, t->tid, "", &t->sums, clock_realtime());
+	thread_sums_see(r->threads, t->tgid, t->tid, "", &t->sums, clock_realtime());
 }
 
 struct take {
@@ -231,7 +231,7 @@ static void take_threads(struct requests *r, struct take *t, uint64_t now)
 	r->looked = mono;
 	request_probes_threads(r->probes, see_thread, r);
 	request_probes_poll(r->probes, 0);
-	threads_flush(r->threads, window_ends, now, busy_for, tell, t);
+	thread_sums_flush(r->threads, window_ends, now, busy_for, tell, t);
 	if (window_ends)
 		r->window_end = (now / r->options.window + 1) * r->options.window;
 }
@@ -278,7 +278,7 @@ const struct requests_count *requests_counts(struct requests *r, unsigned *ret_n
 	for (unsigned i = 0; i < REQ_LOSSES; i++)
 		count(r, &n, request_loss_name(i), request_loss_help(i), request_probes_loss(r->probes, i), true);
 	count(r, &n, "summed", "requests told only as sums of their handler", storm_summed(r->storm), false);
-	count(r, &n, "records_dropped", "records dropped without memory", storm_dropped(r->storm) + threads_dropped(r->threads), true);
+	count(r, &n, "records_dropped", "records dropped without memory", storm_dropped(r->storm) + thread_sums_dropped(r->threads), true);
 	count(r, &n, "programs_skipped", "runs of programs that the kernel skipped", request_probes_skipped(r->probes), true);
 	count(r, &n, "swept", "connections and block I/Os forgotten after long silence", r->swept_entries, false);
 	count(r, &n, "targets_left_out", "processes not followed because they are too many", request_targets_left_out(r->targets), true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "request/threads.h"
+#include "request/thread_sums.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define INACTIVE_NS 30000000000ull
 #define LITTLE_NS 1000000 // of CPU, without any I/O: not worth a record
 
-struct thread {
+struct one_thread {
 	UT_hash_handle hh;
 	uint32_t tid, tgid;
 	bool ended;
@@ -23,17 +23,17 @@ struct thread {
 	uint64_t since, changed;
 };
 
-struct threads {
+struct thread_sums {
 	const struct breakdown_table *metrics;
 	unsigned max;
-	struct thread *all;
+	struct one_thread *all;
 	uint64_t serial, dropped;
 	uint64_t looked; // when threads were last told of
 };
 
-struct threads *threads_new(const struct breakdown_table *metrics, unsigned max)
+struct thread_sums *thread_sums_new(const struct breakdown_table *metrics, unsigned max)
 {
-	struct threads *t = calloc(1, sizeof(*t));
+	struct thread_sums *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
@@ -42,15 +42,15 @@ struct threads *threads_new(const struct breakdown_table *metrics, unsigned max)
 	return t;
 }
 
-static void forget(struct threads *t, struct thread *one)
+static void forget(struct thread_sums *t, struct one_thread *one)
 {
 	HASH_DEL(t->all, one);
 	free(one);
 }
 
-void threads_free(struct threads *t)
+void thread_sums_free(struct thread_sums *t)
 {
-	struct thread *one, *next;
+	struct one_thread *one, *next;
 
 	if (!t)
 		return;
@@ -59,17 +59,17 @@ void threads_free(struct threads *t)
 	free(t);
 }
 
-static struct thread *find(const struct threads *t, uint32_t tid)
+static struct one_thread *find(const struct thread_sums *t, uint32_t tid)
 {
-	struct thread *one;
+	struct one_thread *one;
 
 	HASH_FIND(hh, t->all, &tid, sizeof(tid), one);
 	return one;
 }
 
-static struct thread *make(struct threads *t, uint32_t tid)
+static struct one_thread *make(struct thread_sums *t, uint32_t tid)
 {
-	struct thread *one;
+	struct one_thread *one;
 
 	if (HASH_COUNT(t->all) >= t->max) {
 		t->dropped++;
@@ -85,9 +85,9 @@ static struct thread *make(struct threads *t, uint32_t tid)
 	return one;
 }
 
-void threads_see(struct threads *t, uint32_t tgid, uint32_t tid, const char *comm, const struct req_sums *sums, uint64_t now)
+void thread_sums_see(struct thread_sums *t, uint32_t tgid, uint32_t tid, const char *comm, const struct req_sums *sums, uint64_t now)
 {
-	struct thread *one = find(t, tid);
+	struct one_thread *one = find(t, tid);
 
 	if (one && one->tgid && one->tgid != tgid) {
 		forget(t, one);
@@ -111,32 +111,32 @@ void threads_see(struct threads *t, uint32_t tgid, uint32_t tid, const char *com
 		text_sanitize(one->comm, sizeof(one->comm), comm, REQ_COMM);
 }
 
-void threads_ended(struct threads *t, uint32_t tid)
+void thread_sums_ended(struct thread_sums *t, uint32_t tid)
 {
-	struct thread *one = find(t, tid);
+	struct one_thread *one = find(t, tid);
 
 	if (one)
 		one->ended = true;
 }
 
-void threads_name(struct threads *t, uint32_t tid, const char *name)
+void thread_sums_name(struct thread_sums *t, uint32_t tid, const char *name)
 {
-	struct thread *one = find(t, tid);
+	struct one_thread *one = find(t, tid);
 
 	if (one)
 		text_sanitize(one->name, sizeof(one->name), name, strlen(name));
 }
 
-const char *threads_name_of(const struct threads *t, uint32_t tid)
+const char *thread_sums_name_of(const struct thread_sums *t, uint32_t tid)
 {
-	struct thread *one = find(t, tid);
+	struct one_thread *one = find(t, tid);
 
 	return one ? one->name : "";
 }
 
-void threads_attribute(struct threads *t, uint32_t tid, const struct req_sums *from, const struct req_sums *to)
+void thread_sums_attribute(struct thread_sums *t, uint32_t tid, const struct req_sums *from, const struct req_sums *to)
 {
-	struct thread *one = find(t, tid);
+	struct one_thread *one = find(t, tid);
 
 	if (!one)
 		one = make(t, tid);
@@ -160,7 +160,7 @@ static bool worth(const struct breakdown *b)
 	       b->value[METRIC_FSYNC_OPS] || b->value[METRIC_FDATASYNC_OPS];
 }
 
-static void tell(struct threads *t, struct thread *one, uint64_t now, threads_fn fn, void *context)
+static void tell(struct thread_sums *t, struct one_thread *one, uint64_t now, thread_sums_fn fn, void *context)
 {
 	static const struct req_sums none;
 	struct request_record *r = calloc(1, sizeof(*r));
@@ -191,9 +191,9 @@ static void tell(struct threads *t, struct thread *one, uint64_t now, threads_fn
 	free(r);
 }
 
-void threads_flush(struct threads *t, bool window_ends, uint64_t now, threads_busy_fn busy, threads_fn fn, void *context)
+void thread_sums_flush(struct thread_sums *t, bool window_ends, uint64_t now, thread_sums_busy_fn busy, thread_sums_fn fn, void *context)
 {
-	struct thread *one, *next;
+	struct one_thread *one, *next;
 
 	HASH_ITER(hh, t->all, one, next) {
 		bool quiet = now > one->changed + INACTIVE_NS && one->changed > one->since;
@@ -212,7 +212,7 @@ void threads_flush(struct threads *t, bool window_ends, uint64_t now, threads_bu
 	t->looked = now;
 }
 
-uint64_t threads_dropped(const struct threads *t)
+uint64_t thread_sums_dropped(const struct thread_sums *t)
 {
 	return t->dropped;
 }
