@@ -25,8 +25,8 @@ static const char *const sql[STATEMENTS] = {
 		     "VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[ADD_COLUMNS] = "INSERT INTO columns(id, data) VALUES (?1, ?2)",
 	[ADD_PENDING] = "INSERT OR IGNORE INTO pending(level, node, slot, due) VALUES (?1, ?2, ?3, ?4)",
-	[ADD_REQUESTS] = "INSERT INTO requests(node, agent, sequence, start, end, records, first, last, slowest, size, body) "
-			 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+	[ADD_REQUESTS] = "INSERT INTO requests(node, agent, sequence, start, end, records, first, last, slowest, longest, size, body) "
+			 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
 };
 
 struct ingest {
@@ -249,8 +249,9 @@ static int add_requests(struct store *s, const struct batch *b, int64_t node, in
 	sqlite3_bind_int64(st, 7, (int64_t)row.first);
 	sqlite3_bind_int64(st, 8, (int64_t)row.last);
 	sqlite3_bind_double(st, 9, row.slowest);
-	sqlite3_bind_int64(st, 10, (int64_t)row.size);
-	sqlite3_bind_blob64(st, 11, row.body, row.body_size, SQLITE_STATIC);
+	sqlite3_bind_double(st, 10, row.longest);
+	sqlite3_bind_int64(st, 11, (int64_t)row.size);
+	sqlite3_bind_blob64(st, 12, row.body, row.body_size, SQLITE_STATIC);
 	return db_run(st, "write to", e);
 }
 

@@ -68,6 +68,10 @@ static void note_document(struct records_packer *p, const struct batch_profile *
 	v = f ? document_double(f) : 0;
 	if (v > row->slowest)
 		row->slowest = v;
+	f = document_find(&p->document, "duration_ms_f");
+	v = f ? document_double(f) : 0;
+	if (v > row->longest)
+		row->longest = v;
 }
 
 static int compress(struct records_packer *p, struct packed_records *row)

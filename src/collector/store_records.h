@@ -14,7 +14,8 @@ void records_packer_free(struct records_packer *p);
 // A batch as a row; body is the packer's until the next one.
 struct packed_records {
 	uint64_t first, last; // event_timestamp_dt of the earliest and the latest
-	double slowest;	      // the largest total_io_duration_ms_f
+	double slowest;	      // the largest total_io_duration_ms_f of a request
+	double longest;	      // the largest duration_ms_f
 	size_t size;	      // of the body before it was compressed; 0 = it is not
 	const void *body;
 	size_t body_size;

@@ -46,8 +46,8 @@ static const char *const migrations[STORE_VERSION + 1] = {
 	// goes before it was indexed is counted, whoever deletes it.
 	[3] = "CREATE TABLE requests3(id INTEGER PRIMARY KEY AUTOINCREMENT, node INTEGER NOT NULL, agent INTEGER NOT NULL, "
 	      "sequence INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL, records INTEGER NOT NULL, "
-	      "first INTEGER NOT NULL, last INTEGER NOT NULL, slowest REAL NOT NULL, size INTEGER NOT NULL, body BLOB NOT NULL);"
-	      "INSERT INTO requests3 SELECT id, node, agent, sequence, start, end, 0, 0, end, 1e308, 0, body FROM requests;"
+	      "first INTEGER NOT NULL, last INTEGER NOT NULL, slowest REAL NOT NULL, longest REAL NOT NULL, size INTEGER NOT NULL, body BLOB NOT NULL);"
+	      "INSERT INTO requests3 SELECT id, node, agent, sequence, start, end, 0, 0, end, 1e308, 1e308, 0, body FROM requests;"
 	      "DROP TABLE requests; ALTER TABLE requests3 RENAME TO requests;"
 	      "CREATE INDEX requests_by_time ON requests(node, start);"
 	      "CREATE INDEX requests_by_last ON requests(last, first);"
