@@ -23,6 +23,7 @@ static void read_value(const struct document_field *f)
 		document_text(&one, out, sizeof(out));
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct error e;
