@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// blkprof requests: the requests of a server and where their time went, from this node's kernel.
+// blkprof requests: the requests of a server and where their time went, from this node's kernel or from a collector.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "agent/requests.h"
 #include "cli/command.h"
 #include "cli/privileges.h"
+#include "cli/requests_stored.h"
 #include "cli/requests_table.h"
 #include "cli/signals.h"
 #include "common/clock.h"
@@ -24,6 +25,7 @@ struct requests_command {
 	uint64_t duration_ns;
 	uint32_t slowest, full;
 	bool json, threads;
+	struct requests_stored stored; // of collectors, instead
 };
 
 static const struct requests_command defaults = { .slowest = SLOWEST, .full = REQUESTS_FULL };
@@ -135,7 +137,7 @@ static void summarize(struct printing *p)
 static int print(struct printing *p, struct error *e)
 {
 	if (!p->o->json)
-		requests_table_print(p->table, stdout);
+		requests_table_print(p->table, "handler", stdout);
 	if (p->error || fflush(stdout) || ferror(stdout))
 		return error_set(e, -EIO, "cannot write to standard output: %s", strerror(p->error ? -p->error : errno));
 	summarize(p);
@@ -159,12 +161,25 @@ static int prepare(struct printing *p, struct error *e)
 	return err ? privileges_explain(err, e) : 0;
 }
 
+static int stored(const struct requests_command *o)
+{
+	struct requests_stored s = o->stored;
+	struct error e;
+	int err;
+
+	s.source.node = o->node;
+	err = requests_stored_print(&s, o->slowest, o->json, &e);
+	return err ? command_error("requests", err == -EINVAL ? STATUS_USAGE : STATUS_FAILED, &e) : STATUS_DONE;
+}
+
 static int run(const void *options)
 {
 	struct printing p = { .o = options };
 	struct error e = { "" };
 	int err;
 
+	if (requests_stored_asked(&p.o->stored))
+		return stored(p.o);
 	signals_install(false);
 	err = prepare(&p, &e);
 	if (!err)
@@ -231,17 +246,32 @@ static int add_keep(const struct option_spec *spec, void *target, char *value, s
 	return add(r->keep, &r->n_keep, TARGET_KEEP_MAX, value, e);
 }
 
+static int add_collector(const struct option_spec *spec, void *target, char *value, struct error *e)
+{
+	const struct source_names *there = target;
+
+	return there->n ? error_set(e, -EINVAL, "'%.60s' is one too many; allowed: one collector", value) :
+			  source_add_collector(spec, target, value, e);
+}
+
 static int check(void *options, struct error *e)
 {
 	const struct requests_command *o = options;
 	const struct request_rules *r = &o->targets;
+	bool here = r->n_pid || r->n_comm || r->n_cgroup || r->n_cmdline, there = requests_stored_asked(&o->stored);
+	int err = requests_stored_check(&o->stored, e);
 
-	if (r->n_pid || r->n_comm || r->n_cgroup || r->n_cmdline)
-		return 0;
-	return error_set(e, -EINVAL, "say whose requests: --pid, --comm, --cgroup or --cmdline");
+	if (err)
+		return err;
+	if (here && there)
+		return error_set(e, -EINVAL, "--pid, --comm, --cgroup and --cmdline follow requests of this node now; with --store or --collector "
+				 "use --where pid_i=N");
+	return here || there ? 0 : error_set(e, -EINVAL, "say whose requests: --pid, --comm, --cgroup or --cmdline of this node, or --store "
+					     "or --collector for what was stored");
 }
 
 #define AT(field) .offset = offsetof(struct requests_command, field)
+#define STORED(field) AT(stored.field)
 
 static const struct option_spec table[] = {
 	{ .name = "pid", .letter = 'p', .argument = "PID", .set = add_pid, AT(targets), .repeatable = true, .completes = COMPLETES_PID,
@@ -268,7 +298,28 @@ static const struct option_spec table[] = {
 		  "shown as '?'. '*' keeps all; a list, repeatable." },
 	{ .name = "trace-header", .argument = "NAME", .set = option_set_text, AT(trace_header),
 	  .help = "The header with a request's own id. X-Trace-Id by default; traceparent is always looked at." },
-	{ .name = "node", .argument = "NAME", .set = option_set_text, AT(node), .help = "Name of this node in the records. The host name by default." },
+	{ .name = "node", .argument = "NAME", .set = option_set_text, AT(node), .help = "Name of this node in the records, the host name by default; with --store and --collector, only this node." },
+	{ .name = "store", .argument = "DIR", .set = source_add_store, STORED(source.stores), .repeatable = true,
+	  .completes = COMPLETES_FILE,
+	  .help = "Show requests of the store in this directory instead, also beside a running collector. Repeatable: what reached two "
+		  "collectors counts once." },
+	{ .name = "collector", .argument = "URL", .set = add_collector, STORED(source.collectors),
+	  .help = "Ask this collector instead: http://HOST:6063, or http://user:TOKEN@HOST:6063 where it needs a token." },
+	{ .name = "from", .argument = "TIME", .set = option_set_text, STORED(from),
+	  .help = "Stored requests that began at TIME or later: 2026-11-30T08:15:00Z, -15m (the default)." },
+	{ .name = "to", .argument = "TIME", .set = option_set_text, STORED(to), .help = "And before TIME. Now by default." },
+	{ .name = "where", .argument = "CONDITION", .set = requests_add_where, AT(stored), .repeatable = true,
+	  .help = "Only stored requests with 'FIELD=VALUE', !=, <, <=, > or >=: 'status_i>=500', 'path_s=/solr/shop/*'. Repeatable, all must hold." },
+	{ .name = "by", .argument = "FIELD", .set = option_set_text, STORED(by),
+	  .help = "Add stored requests up by the values of FIELD, handler_s by default: core_s, hostname_s, status_i." },
+	{ .name = "token-file", .argument = "FILE", .set = option_set_text, STORED(source.token_file), .completes = COMPLETES_FILE,
+	  .help = "Send the token in the first line of FILE to the collector." },
+	{ .name = "tls-ca", .argument = "FILE", .set = option_set_text, STORED(source.ca), .completes = COMPLETES_FILE,
+	  .help = "Trust the certificates in FILE, PEM, instead of the system's." },
+	{ .name = "tls-cert", .argument = "FILE", .set = option_set_text, STORED(source.cert), .completes = COMPLETES_FILE,
+	  .help = "Our certificate, PEM, for a collector that asks for one." },
+	{ .name = "tls-key", .argument = "FILE", .set = option_set_text, STORED(source.key), .completes = COMPLETES_FILE,
+	  .help = "Its secret key, PEM." },
 	{ 0 },
 };
 
@@ -277,7 +328,8 @@ const struct command command_requests = {
 	.summary = "show a server's requests and where their time went",
 	.usage = "",
 	.about = "Follows the HTTP/1.1 requests that the chosen processes serve, without touching them, and shows where the time of the "
-		 "serving thread went: disk, CPU, the run queue, locks, the client. Solr's cores and handlers are recognised.",
+		 "serving thread went: disk, CPU, the run queue, locks, the client. Solr's cores and handlers are recognised.\n\n"
+		 "With --store or --collector it shows the requests that agents have sent to a collector.",
 	.options = table,
 	.defaults = &defaults,
 	.size = sizeof(defaults),

@@ -54,7 +54,7 @@ static struct handler *handler_of(struct requests_table *t, const struct request
 	char name[sizeof(t->handlers[0].name)];
 	unsigned i;
 
-	snprintf(name, sizeof(name), "%s %s%s%s", *row->method ? row->method : "?", row->core, *row->core ? " " : "",
+	snprintf(name, sizeof(name), "%s%s%s%s%s", row->method, *row->method ? " " : "", row->core, *row->core ? " " : "",
 		 *row->handler ? row->handler : "?");
 	for (i = 0; i < t->n_handlers; i++)
 		if (!strcmp(t->handlers[i].name, name))
@@ -85,9 +85,14 @@ void requests_table_add_sum(struct requests_table *t, const struct requests_row 
 
 void requests_table_add(struct requests_table *t, const struct requests_row *row)
 {
+	requests_table_add_sum(t, row);
+	requests_table_add_row(t, row);
+}
+
+void requests_table_add_row(struct requests_table *t, const struct requests_row *row)
+{
 	unsigned at = t->n;
 
-	requests_table_add_sum(t, row);
 	t->incomplete |= row->incomplete;
 	while (at && t->rows[at - 1].duration < row->duration)
 		at--;
@@ -137,7 +142,7 @@ static int by_duration(const void *a, const void *b)
 	return x->duration > y->duration ? -1 : x->duration < y->duration;
 }
 
-static void print_handlers(const struct requests_table *t, FILE *to)
+static void print_handlers(const struct requests_table *t, const char *by, FILE *to)
 {
 	struct handler *sorted = malloc(sizeof(t->handlers));
 	unsigned n = t->n_handlers < HANDLERS_SHOWN ? t->n_handlers : HANDLERS_SHOWN;
@@ -146,7 +151,8 @@ static void print_handlers(const struct requests_table *t, FILE *to)
 		return;
 	memcpy(sorted, t->handlers, sizeof(t->handlers));
 	qsort(sorted, t->n_handlers, sizeof(*sorted), by_duration);
-	fprintf(to, "\n%9s%9s%9s%9s%9s%9s  by handler: means, and the longest, in ms\n", "requests", "mean", "longest", "I/O", "CPU", "locks");
+	fprintf(to, "\n%9s%9s%9s%9s%9s%9s  by %s: means, and the longest, in ms\n", "requests", "mean", "longest", "I/O", "CPU", "locks",
+		by);
 	for (unsigned i = 0; i < n; i++) {
 		const struct handler *h = &sorted[i];
 		double count = (double)h->requests;
@@ -162,7 +168,7 @@ static void print_handlers(const struct requests_table *t, FILE *to)
 	free(sorted);
 }
 
-void requests_table_print(const struct requests_table *t, FILE *to)
+void requests_table_print(const struct requests_table *t, const char *by, FILE *to)
 {
 	if (t->n) {
 		fprintf(to, "%-12s%9s%9s%9s%9s%9s%9s %6s  the slowest requests; times in ms\n", "started", "took", "I/O", "CPU", "queue", "locks",
@@ -173,7 +179,7 @@ void requests_table_print(const struct requests_table *t, FILE *to)
 			fprintf(to, "* something of it was not seen; ? is not known (--json says what)\n");
 	}
 	if (t->n_handlers)
-		print_handlers(t, to);
+		print_handlers(t, by, to);
 }
 
 uint64_t requests_table_requests(const struct requests_table *t)

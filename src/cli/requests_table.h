@@ -27,8 +27,10 @@ struct requests_table;
 struct requests_table *requests_table_new(unsigned slowest); // NULL without memory
 void requests_table_free(struct requests_table *t);
 void requests_table_add(struct requests_table *t, const struct requests_row *row); // one request
+void requests_table_add_row(struct requests_table *t, const struct requests_row *row); // one request: not among the handlers
 void requests_table_add_sum(struct requests_table *t, const struct requests_row *row); // several: only among the handlers
-void requests_table_print(const struct requests_table *t, FILE *to);
+// by: what the sums are by, "handler".
+void requests_table_print(const struct requests_table *t, const char *by, FILE *to);
 uint64_t requests_table_requests(const struct requests_table *t);
 
 #endif

@@ -158,7 +158,8 @@ static bool matches(const struct asking *a)
 
 static struct requests_sum sum_of(const struct document *d, bool handler)
 {
-	struct requests_sum s = { .requests = 1, .io = number_of(d, IO_FIELD), .duration = number_of(d, DURATION_FIELD) };
+	struct requests_sum s = { .requests = 1, .io = number_of(d, IO_FIELD), .duration = number_of(d, DURATION_FIELD),
+				  .oncpu = number_of(d, "oncpu_ms_f"), .lock = number_of(d, "lock_wait_ms_f") };
 	double requests = handler ? number_of(d, "requests_l") : 1;
 
 	s.requests = requests >= 1 && requests < 1e18 ? (uint64_t)requests : 1;

@@ -27,7 +27,7 @@ struct store_requests {
 
 struct requests_sum {
 	uint64_t requests;
-	double io, io_max, duration, duration_max; // ms
+	double io, io_max, duration, duration_max, oncpu, lock; // ms
 };
 
 struct requests_facet_value {

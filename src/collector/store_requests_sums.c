@@ -13,6 +13,8 @@ void requests_sum_add(struct requests_sum *to, const struct requests_sum *more)
 	to->requests += more->requests;
 	to->io += more->io;
 	to->duration += more->duration;
+	to->oncpu += more->oncpu;
+	to->lock += more->lock;
 	to->io_max = more->io_max > to->io_max ? more->io_max : to->io_max;
 	to->duration_max = more->duration_max > to->duration_max ? more->duration_max : to->duration_max;
 }

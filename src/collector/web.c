@@ -27,6 +27,7 @@ static const struct http_route routes[] = {
 	{ .path = "/api/v1/series", .fn = web_get_series },
 	{ .path = "/api/v1/top", .fn = web_get_top },
 	{ .path = "/api/v1/diff", .fn = web_get_api_diff },
+	{ .path = "/api/v1/requests", .fn = web_get_requests },
 	{ .path = "/metrics", .fn = web_get_metrics, .quick = true },
 	{ .path = "/healthz", .fn = web_get_health, .open = true, .quick = true },
 	{ .path = NULL },

@@ -39,6 +39,8 @@ int web_number(const struct http_request *q, const char *name, unsigned max, uns
 http_handler web_get_io, web_get_diff, web_get_top, web_get_api_diff;
 // web_lists.c
 http_handler web_get_nodes, web_get_services, web_get_windows, web_get_coverage, web_get_series;
+// web_requests.c
+http_handler web_get_requests;
 // web_metrics.c
 http_handler web_get_metrics, web_get_health;
 
