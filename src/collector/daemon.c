@@ -21,6 +21,7 @@
 #include "common/notify.h"
 #include "common/text.h"
 
+#define OTHER_FILES 128
 #define STOP_MS 800 // for the transaction at hand
 #define LOOK_MS 1000 // at the file of allowed keys and at what the store does in the background
 
@@ -75,7 +76,18 @@ static void warn(const struct collector_settings *s)
 	buf_free(&b);
 }
 
-// One connection is one open file.
+// One connection is one open file. What agents may have: HTTP and the store need some too.
+static unsigned agents_files(const struct collector *c)
+{
+	struct rlimit files = { 1024, 1024 };
+	unsigned others;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	others = OTHER_FILES + (c->web ? web_connections() : 0);
+	return files.rlim_cur > 2 * others ? (unsigned)(files.rlim_cur > 1u << 30 ? 1u << 30 : files.rlim_cur) - others :
+					     (unsigned)files.rlim_cur / 2;
+}
+
 static void raise_files(void)
 {
 	struct rlimit files;
@@ -139,7 +151,8 @@ static int listen_all(struct collector *c, struct error *e)
 {
 	struct config_list bind = settings_bind(&c->settings);
 	struct receive_options o = { .bind = bind.item, .n_bind = bind.n, .key = c->settings.key ? &c->key : NULL,
-				     .allow = c->allow, .store = c->store, .counters = &c->counters, .say = say };
+				     .allow = c->allow, .store = c->store, .counters = &c->counters, .say = say,
+				     .max_connections = agents_files(c) };
 
 	return receiver_new(&o, &c->receiver, e);
 }

@@ -15,6 +15,7 @@
 
 #define DEFAULT_WINDOW "-15m"
 #define WAITING 32
+#define CONNECTIONS 1000 // and at most a quarter of the files that may be open
 #define NICE 10 // of queries: ingestion goes first
 
 static const struct http_route routes[] = {
@@ -33,13 +34,21 @@ static const struct http_route routes[] = {
 	{ .path = NULL },
 };
 
+unsigned web_connections(void)
+{
+	struct rlimit files = { 1024, 1024 };
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur / 4 < CONNECTIONS ? (unsigned)files.rlim_cur / 4 : CONNECTIONS;
+}
+
 int web_new(const struct collector_settings *settings, struct store *store, const struct collector_counters *counters,
 	    struct web **ret, struct error *e)
 {
 	const struct http_options o = {
 		.listen = settings->listen, .token_file = settings->token_file, .tls_cert = settings->tls_cert,
 		.tls_key = settings->tls_key, .tls_client_ca = settings->tls_client_ca, .running = settings->queries,
-		.waiting = WAITING, .response = settings->query_memory,
+		.waiting = WAITING, .response = settings->query_memory, .connections = web_connections(), .timeout_s = 20,
 	};
 	struct web *w = calloc(1, sizeof(*w));
 	int err;
@@ -79,8 +88,10 @@ int web_go_on(void *window, struct error *e)
 {
 	const struct web_window *w = window;
 
-	if (http_stopping(w->server))
+	if (http_stopping(w->request->server))
 		return error_set(e, -ECANCELED, "the collector is stopping; ask again when it runs");
+	if (http_client_gone(w->request))
+		return error_set(e, -ECANCELED, "the client has gone");
 	if (clock_monotonic() < w->until)
 		return 0;
 	return error_set(e, -ETIMEDOUT, "the query took longer than %u s (query_time): ask for a shorter time, or for one node or service",
@@ -202,7 +213,7 @@ int web_window(const struct web *web, const struct http_request *q, const char *
 	ret->query.type = not_empty(http_argument_of(q, "type"));
 	ret->query.limits = &ret->limits;
 	ret->limits = (struct store_limits){ web->settings->query_memory, web_go_on, ret };
-	ret->server = web->server;
+	ret->request = q;
 	ret->until = clock_monotonic() + web->settings->query_time;
 	ret->seconds = (unsigned)((web->settings->query_time + 999999999) / 1000000000);
 	return 0;

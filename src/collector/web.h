@@ -14,6 +14,7 @@ struct web;
 int web_new(const struct collector_settings *settings, struct store *store, const struct collector_counters *counters,
 	    struct web **ret, struct error *e);
 void web_free(struct web *w); // ends the queries at hand
+unsigned web_connections(void); // at most, each an open file
 uint16_t web_port(const struct web *w);
 
 #endif

@@ -22,7 +22,7 @@ struct web_window {
 	struct store_limits limits;
 	struct batch_label labels[WEB_LABELS];
 	char texts[WEB_LABELS][HTTP_TEXT + 1]; // of labels
-	const struct http_server *server;
+	const struct http_request *request;
 	uint64_t until; // monotonic
 	unsigned seconds;
 };

@@ -42,6 +42,8 @@ class Collector:
         self.config = os.path.join(folder, "collector.conf")
         self.public = None
         self.http_port = free_port() if http is not None else None
+        while self.http_port == self.port:
+            self.http_port = free_port()
         lines = ["[collector]", "bind = %s" % self.address]
         lines += ["listen ="] if http is None else ["listen = 127.0.0.1:%d" % self.http_port, *http]
         if curve:
