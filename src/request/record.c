@@ -44,7 +44,7 @@ static void escape(struct buf *b, const char *text)
 	}
 }
 
-void json_string(struct buf *b, const char *text)
+void record_json_string(struct buf *b, const char *text)
 {
 	size_t len = strlen(text);
 	char *clean = malloc(len + 1);
@@ -65,7 +65,7 @@ static void text_field(struct buf *b, const char *name, const char *text)
 	if (!*text)
 		return;
 	buf_printf(b, ",\"%s\":", name);
-	json_string(b, text);
+	record_json_string(b, text);
 }
 
 // Solr takes milliseconds, UTC, with a Z.
@@ -95,7 +95,7 @@ static void params_field(struct buf *b, const char *query)
 			buf_printf(b, ",\"params_ss\":[");
 		else
 			buf_byte(b, ',');
-		json_string(b, one);
+		record_json_string(b, one);
 		at += len + (at[len] == '&');
 	}
 	if (n)
@@ -137,7 +137,7 @@ void record_json(const struct request_record *r, const struct breakdown_table *m
 
 	record_id(r, host, id, sizeof(id));
 	buf_printf(b, "{\"id\":");
-	json_string(b, id);
+	record_json_string(b, id);
 	buf_printf(b, ",\"kind_s\":\"%s\"", kinds[r->kind]);
 	text_field(b, "hostname_s", host);
 	buf_printf(b, ",\"pid_i\":%u,\"tid_i\":%u", r->pid, r->tid);
