@@ -45,8 +45,8 @@ http_handler web_get_requests;
 http_handler web_get_metrics, web_get_health;
 
 // web_json.c
-void json_text(struct buf *to, const char *text); // with its quotes
-void json_time(struct buf *to, uint64_t ns);	  // RFC 3339
-void json_coverage(struct buf *to, const struct store_query *q, const struct store_coverage *c); // an object
+void web_json_text(struct buf *to, const char *text); // with its quotes
+void web_json_time(struct buf *to, uint64_t ns);	  // RFC 3339
+void web_json_coverage(struct buf *to, const struct store_query *q, const struct store_coverage *c); // an object
 
 #endif

@@ -9,7 +9,7 @@
 #include "common/text.h"
 #include "common/when.h"
 
-void json_text(struct buf *to, const char *text)
+void web_json_text(struct buf *to, const char *text)
 {
 	size_t len = strlen(text);
 	char *clean = malloc(len + 1);
@@ -30,19 +30,19 @@ void json_text(struct buf *to, const char *text)
 	free(clean);
 }
 
-void json_time(struct buf *to, uint64_t ns)
+void web_json_time(struct buf *to, uint64_t ns)
 {
 	char text[WHEN_SIZE];
 
 	buf_printf(to, "\"%s\"", when_text(ns, text));
 }
 
-void json_coverage(struct buf *to, const struct store_query *q, const struct store_coverage *c)
+void web_json_coverage(struct buf *to, const struct store_query *q, const struct store_coverage *c)
 {
 	buf_printf(to, "{\"from\":");
-	json_time(to, q->from);
+	web_json_time(to, q->from);
 	buf_printf(to, ",\"to\":");
-	json_time(to, q->to);
+	web_json_time(to, q->to);
 	buf_printf(to, ",\"nodes\":%u,\"windows\":%u,\"node_seconds\":%.3f,\"straddling\":%u,\"rolled_up\":%u,\"left_out\":%u,"
 		       "\"lost_windows\":%" PRIu64 ",\"lost_seconds\":%.3f}",
 		   c->nodes, c->windows, (double)c->node_seconds_ns / 1e9, c->straddling, c->rollups, c->ambiguous, c->lost,

@@ -22,11 +22,11 @@ static int print_item(void *context, const char *name, uint64_t from, uint64_t t
 	struct printed *p = context;
 
 	buf_printf(p->to, "%s\n{\"%s\":", p->n++ ? "," : "", p->kind);
-	json_text(p->to, name);
+	web_json_text(p->to, name);
 	buf_printf(p->to, ",\"from\":");
-	json_time(p->to, from);
+	web_json_time(p->to, from);
 	buf_printf(p->to, ",\"to\":");
-	json_time(p->to, to);
+	web_json_time(p->to, to);
 	buf_printf(p->to, ",\"windows\":%" PRIu64 "}", windows);
 	return p->to->len > p->most ? -E2BIG : 0;
 }
@@ -135,7 +135,7 @@ int web_get_coverage(void *context, const struct http_request *q, struct http_re
 static void print_points(const struct store_series_set *set, const struct store_series *s, size_t type, struct buf *to)
 {
 	buf_printf(to, "{\"name\":");
-	json_text(to, s->name);
+	web_json_text(to, s->name);
 	buf_printf(to, ",\"values\":[");
 	for (size_t i = 0; i < set->buckets; i++)
 		buf_printf(to, "%s%" PRId64, i ? "," : "", s->point[i].value[type]);
@@ -149,11 +149,11 @@ static void print_series(const struct store_series_set *set, const struct store_
 			 size_t type, const char *name, const char *unit, struct buf *to)
 {
 	buf_printf(to, "{\"type\":\"%s\",\"unit\":\"%s\",\"from\":", name, unit);
-	json_time(to, q->from);
+	web_json_time(to, q->from);
 	buf_printf(to, ",\"to\":");
-	json_time(to, q->to);
+	web_json_time(to, q->to);
 	buf_printf(to, ",\"step\":%.9g,\"by\":", (double)step / 1e9);
-	json_text(to, by ? by : "");
+	web_json_text(to, by ? by : "");
 	buf_printf(to, ",\"node_seconds\":[");
 	for (size_t i = 0; i < set->buckets; i++)
 		buf_printf(to, "%s%.3f", i ? "," : "", (double)set->node_seconds_ns[i] / 1e9);

@@ -184,7 +184,7 @@ static int print_functions(struct top *t, unsigned rows, struct buf *to)
 	buf_printf(to, ",\"functions\":[");
 	for (size_t i = 0; i < n && (!rows || i < rows); i++) {
 		buf_printf(to, "%s\n{\"name\":", i ? "," : "");
-		json_text(to, r[i].name);
+		web_json_text(to, r[i].name);
 		buf_printf(to, ",\"flat\":%lld,\"cum\":%lld,\"flat_ops\":%lld,\"cum_ops\":%lld}", (long long)r[i].flat, (long long)r[i].cum,
 			   (long long)r[i].flat_events, (long long)r[i].cum_events);
 	}
@@ -206,7 +206,7 @@ static int print_stacks(struct top *t, unsigned rows, struct buf *to)
 		buf_printf(to, "%s\n{\"value\":%lld,\"ops\":%lld,\"frames\":[", i ? "," : "", (long long)s[i].value,
 			   (long long)s[i].events);
 		for (uint32_t k = s[i].n; k--;) {
-			json_text(to, top_node_name(t, s[i].nodes[k]));
+			web_json_text(to, top_node_name(t, s[i].nodes[k]));
 			buf_printf(to, k ? "," : "");
 		}
 		buf_printf(to, "]}");
@@ -228,7 +228,7 @@ static int print_labels(struct top *t, unsigned rows, struct buf *to)
 	for (size_t i = 0; i < n; i++) {
 		if (!rows || i < rows) {
 			buf_printf(to, "%s\n{\"name\":", i ? "," : "");
-			json_text(to, l[i].name ? l[i].name : "");
+			web_json_text(to, l[i].name ? l[i].name : "");
 			buf_printf(to, ",\"value\":%lld,\"ops\":%lld}", (long long)l[i].value, (long long)l[i].events);
 		}
 		free(l[i].made);
@@ -246,11 +246,11 @@ static int print_top(struct top *t, const char *by, unsigned rows, const struct 
 	int err;
 
 	buf_printf(to, "{\"type\":");
-	json_text(to, profile_text(p, type->type));
+	web_json_text(to, profile_text(p, type->type));
 	buf_printf(to, ",\"unit\":");
-	json_text(to, profile_text(p, type->unit));
+	web_json_text(to, profile_text(p, type->unit));
 	buf_printf(to, ",\"total\":%lld,\"ops\":%lld,\"coverage\":", (long long)top_total(t), (long long)top_events(t));
-	json_coverage(to, &window->query, c);
+	web_json_coverage(to, &window->query, c);
 	err = by ? print_labels(t, rows, to) : print_functions(t, rows, to);
 	if (!err && !by)
 		err = print_stacks(t, rows, to);

@@ -70,11 +70,11 @@ static void print_sum(struct buf *to, const struct requests_sum *s)
 
 static void print_facet(struct buf *to, const struct requests_facet *f)
 {
-	json_text(to, f->field);
+	web_json_text(to, f->field);
 	buf_printf(to, ":[");
 	for (unsigned i = 0; i < f->n; i++) {
 		buf_printf(to, "%s\n{\"value\":", i ? "," : "");
-		json_text(to, f->value[i].value);
+		web_json_text(to, f->value[i].value);
 		buf_byte(to, ',');
 		print_sum(to, &f->value[i].sum);
 		buf_byte(to, '}');
@@ -86,9 +86,9 @@ static void print_facet(struct buf *to, const struct requests_facet *f)
 static void print(struct buf *to, const struct store_requests *q, const struct requests_answer *a)
 {
 	buf_printf(to, "{\"from\":");
-	json_time(to, q->from);
+	web_json_time(to, q->from);
 	buf_printf(to, ",\"to\":");
-	json_time(to, q->to);
+	web_json_time(to, q->to);
 	buf_printf(to, ",\"whole\":%s,\"read\":%" PRIu64 ",\"unreadable\":%" PRIu64, a->whole ? "true" : "false", a->read, a->unreadable);
 	if (a->whole) {
 		buf_printf(to, ",\"sum\":{");
