@@ -31,6 +31,7 @@ struct http_job {
 	struct http_request request;
 	struct http_response response;
 	struct MHD_Connection *connection;
+	uint64_t sending; // bytes of the answer that the client reads
 	enum { JOB_NEW, JOB_QUEUED, JOB_DONE } state;
 };
 

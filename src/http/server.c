@@ -25,6 +25,7 @@ struct http_server {
 	struct MHD_Daemon *daemon;
 	struct http_counters counters;
 	struct buf cert, key, ca;
+	uint64_t sending; // bytes of answers that clients are reading
 	bool stopping;
 };
 
@@ -212,6 +213,11 @@ static enum MHD_Result start(struct http_server *s, struct MHD_Connection *c, co
 		job_free(j);
 		return ok;
 	}
+	if (metric_get(&s->sending) > s->options.response) {
+		job_free(j);
+		metric_add(&s->counters.refused_busy, 1);
+		return refuse(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "others are still reading large answers; try again in some seconds");
+	}
 	// Before it is queued: a worker may be done with it at once.
 	j->state = JOB_QUEUED;
 	*job = j;
@@ -247,16 +253,23 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 		*job = NULL;
 		return start(s, c, path, job);
 	}
-	return j->state == JOB_DONE ? send_response(s, c, &j->response) : MHD_YES;
+	if (j->state != JOB_DONE)
+		return MHD_YES;
+	j->sending = j->response.body.len;
+	metric_add(&s->sending, j->sending);
+	return send_response(s, c, &j->response);
 }
 
 static void on_completed(void *context, struct MHD_Connection *c, void **job, enum MHD_RequestTerminationCode why)
 {
-	(void)context;
+	struct http_server *s = context;
+	struct http_job *j = *job != &first_call ? *job : NULL;
+
 	(void)c;
 	(void)why;
-	if (*job && *job != &first_call)
-		job_free(*job);
+	if (j)
+		metric_add(&s->sending, -j->sending);
+	job_free(j);
 	*job = NULL;
 }
 

@@ -21,7 +21,7 @@ struct http_options {
 	unsigned connections;	    // 0 = 256
 	unsigned running, waiting;  // requests at once, 0 = 4 and 32
 	unsigned timeout_s;	    // of an idle connection, 0 = 30
-	uint64_t response;	    // bytes of one answer, 0 = 256 MiB
+	uint64_t response;	    // bytes of one answer, and of those that clients are still reading, 0 = 256 MiB
 };
 
 #define HTTP_ARGUMENTS 32

@@ -282,6 +282,31 @@ static void ends(void **state)
 	close(waiting);
 }
 
+// What clients do not read stays in memory: a bounded amount of it, and no longer than they are there.
+static void slow_readers(void **state)
+{
+	struct http_options o = { .response = 15000000 };
+	struct world w = { 0 };
+	struct http_server *s = serve(&o, &w);
+	uint16_t port = http_port(s);
+	int first = connect_to(port), second = connect_to(port);
+	char *text;
+
+	ask(first, "/large", "");
+	ask(second, "/large", "");
+	while (http_get_counters(s)->bytes < 20000000)
+		usleep(1000);
+	expect(port, "/large", "", "503", "Retry-After");
+	expect(port, "/hello", "", "200", "hello");
+	close(first);
+	text = answer(second);
+	assert_non_null(strstr(text, "0123456789"));
+	free(text);
+	usleep(200000);
+	expect(port, "/large", "", "200", "0123456789");
+	http_server_free(s);
+}
+
 static void many_connections(void **state)
 {
 	struct http_options o = { .connections = 50, .timeout_s = 2 };
@@ -307,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers), cmocka_unit_test(limits), cmocka_unit_test(tokens), cmocka_unit_test(refused_options),
 		cmocka_unit_test(busy),	   cmocka_unit_test(ends),   cmocka_unit_test(many_connections),
+		cmocka_unit_test(slow_readers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
