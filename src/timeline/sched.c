@@ -143,6 +143,8 @@ void sched_thread(struct timeline *t, const struct event *e)
 	th->cpu = e->cpu;
 	th->guessed = true;
 	thread_enter(th, e->flags & EVENT_RUNNING ? THREAD_RUNNING : thread_state_of(e->flags, e->state), e->time);
+	if (th->state == THREAD_RUNNING)
+		t->running[e->cpu] = th;
 	if (!t->trace)
 		return;
 	task_of(th, &task);
@@ -171,6 +173,21 @@ static void show_switch(struct timeline *t, const struct event *e, const struct 
 	put(t, e->time, e->cpu, state, &task);
 }
 
+// Who ran on this CPU by what is known, and is not who leaves it now, left unseen: a kernel may keep some threads' doings to
+// itself, and records may be lost.
+static void check_running(struct timeline *t, const struct event *e, const struct thread *leaves)
+{
+	struct thread *th = t->running[e->cpu];
+
+	if (th && th != leaves && th->state == THREAD_RUNNING && th->cpu == e->cpu) {
+		if (th->guessed)
+			th->state = THREAD_PREEMPTED;
+		else
+			thread_displaced(th, e->time);
+	}
+	t->running[e->cpu] = NULL;
+}
+
 void sched_switch(struct timeline *t, const struct event *e)
 {
 	struct thread *leaves = NULL, *comes = NULL;
@@ -185,6 +202,7 @@ void sched_switch(struct timeline *t, const struct event *e)
 		comes = sched_thread_of(t, e->other_tid, e->other_tgid, e->comm, e->time);
 	if (comes == leaves)
 		comes = NULL;
+	check_running(t, e, leaves);
 	if (leaves) {
 		end_wait(t, leaves, e->time);
 		woken = thread_leaves(leaves, thread_state_of(e->flags, e->state), e->time);
@@ -194,6 +212,7 @@ void sched_switch(struct timeline *t, const struct event *e)
 		end_wait(t, comes, e->time);
 		name(t, comes, e->comm, e->time);
 		thread_arrives(comes, e->time, e->cpu);
+		t->running[e->cpu] = comes;
 	}
 	if (t->trace)
 		show_switch(t, e, leaves, state, comes);

@@ -112,6 +112,22 @@ static void print_disks(struct timeline *t, struct buf *to)
 		print_disk(disks_at(t->disks, i), to);
 }
 
+static void print_unknown(struct timeline *t, struct buf *to)
+{
+	uint64_t threads = 0, ns = 0;
+	char n[32], time[32];
+
+	for (size_t i = 0; i < thread_table_count(t->threads); i++) {
+		uint64_t unknown = thread_table_get(t->threads, i)->time[THREAD_UNKNOWN];
+
+		threads += unknown > 0;
+		ns += unknown;
+	}
+	if (ns)
+		buf_printf(to, "unknown: what %s threads did for %s together, as the kernel did not tell of all their switches\n",
+			   text_count(n, sizeof(n), threads), text_time(time, sizeof(time), (double)ns));
+}
+
 static void print_lost(const struct timeline_stats *s, struct buf *to)
 {
 	char n[32];
@@ -139,5 +155,6 @@ void timeline_summary(struct timeline *t, unsigned rows, struct buf *to)
 		   text_count(n, sizeof(n), s.switches), text_count(m, sizeof(m), s.ops));
 	print_threads(t, rows, to);
 	print_disks(t, to);
+	print_unknown(t, to);
 	print_lost(&s, to);
 }

@@ -217,6 +217,13 @@ bool thread_leaves(struct thread *t, enum thread_state state, uint64_t time)
 	return woken;
 }
 
+void thread_displaced(struct thread *t, uint64_t time)
+{
+	t->surprises++;
+	t->state = THREAD_UNKNOWN;
+	thread_enter(t, THREAD_UNKNOWN, time);
+}
+
 // The most frequent, about: a newcomer takes the place of the rarest and its count.
 static void count_waker(struct thread *t, const struct event *e)
 {

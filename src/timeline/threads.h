@@ -72,6 +72,8 @@ enum thread_state thread_state_of(uint32_t flags, uint32_t kernel_state);
 void thread_arrives(struct thread *t, uint64_t time, uint32_t cpu);
 // Returns whether it was woken already, before it left.
 bool thread_leaves(struct thread *t, enum thread_state state, uint64_t time);
+// It ran when it was last heard of, and somebody else has its CPU now: since when, and what it does, is not known.
+void thread_displaced(struct thread *t, uint64_t time);
 // Returns whether it ends a sleep.
 bool thread_wakes(struct thread *t, const struct event *e);
 bool thread_sleeps(const struct thread *t);

@@ -50,9 +50,10 @@ struct timeline *timeline_new(const struct timeline_options *options)
 	t->disks = disks_new(FLIGHT_MAX);
 	t->on_cpu = calloc(EVENT_CPUS, sizeof(*t->on_cpu));
 	t->on_cpu_comm = calloc(EVENT_CPUS, sizeof(*t->on_cpu_comm));
+	t->running = calloc(EVENT_CPUS, sizeof(*t->running));
 	if (options->sink)
 		t->trace = trace_new(options->sink, options->context);
-	if (t->order && t->threads && t->disks && t->on_cpu && t->on_cpu_comm && (t->trace || !options->sink))
+	if (t->order && t->threads && t->disks && t->on_cpu && t->on_cpu_comm && t->running && (t->trace || !options->sink))
 		return t;
 	timeline_free(t);
 	return NULL;
@@ -79,6 +80,7 @@ void timeline_free(struct timeline *t)
 	disks_free(t->disks);
 	free(t->on_cpu);
 	free(t->on_cpu_comm);
+	free(t->running);
 	free(t);
 }
 

@@ -23,6 +23,7 @@ struct timeline {
 	size_t stack_bytes;
 	struct trace_task *on_cpu; // EVENT_CPUS: who the trace shows there
 	char (*on_cpu_comm)[EVENT_COMM];
+	struct thread **running; // EVENT_CPUS: who came there last, or NULL
 	uint64_t tracks; // numbers given
 	uint64_t notes;	 // track of what is said about the trace itself
 	uint64_t start, stop, now;
