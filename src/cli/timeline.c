@@ -24,6 +24,7 @@
 
 struct run {
 	const struct timeline_options_cli *o;
+	struct filter filter;
 	struct timeline *timeline;
 	char path[4200]; // of the trace, "" = none
 	struct outfile trace, raw;
@@ -58,11 +59,23 @@ static int choose_path(struct run *r, struct error *e)
 	return 0;
 }
 
+// Whose threads: what there is none of is wrong usage.
+static int choose(struct run *r, struct error *e)
+{
+	struct devices *devices = devices_new(NULL, e);
+	int err = devices ? filter_resolve(&r->o->filter, devices, &r->filter, e) : -ENOMEM;
+
+	devices_free(devices);
+	return err;
+}
+
 static int open_files(struct run *r, struct error *e)
 {
 	struct timeline_options o = { .max_size = r->o->max_size };
 	int err = choose_path(r, e);
 
+	if (!err)
+		err = choose(r, e);
 	if (!err && *r->path) {
 		err = outfile_open(&r->trace, r->path, e);
 		r->has_trace = !err;
@@ -119,20 +132,12 @@ static int take(void *context, const struct event *e)
 
 // ---- recording
 
-static int choose(const struct run *r, struct tracer_options *to, struct error *e)
-{
-	struct devices *devices = devices_new(NULL, e);
-	int err = devices ? filter_resolve(&r->o->filter, devices, &to->filter, e) : -ENOMEM;
-
-	devices_free(devices);
-	return err;
-}
-
 static int poll_until_end(struct run *r, struct tracer *tracer, struct error *e)
 {
 	uint64_t now = clock_monotonic(), end = r->o->duration_ns ? now + r->o->duration_ns : UINT64_MAX;
 	int err;
 
+	fprintf(stderr, "recording%s\n", r->o->duration_ns ? "" : "; Ctrl-C ends it");
 	for (; now < end && !signals_stop(); now = clock_monotonic()) {
 		uint64_t ms = (end - now + 999999) / 1000000;
 
@@ -146,16 +151,13 @@ static int poll_until_end(struct run *r, struct tracer *tracer, struct error *e)
 
 static int record(struct run *r, struct error *e)
 {
-	struct tracer_options to = { .stacks = r->o->stacks, .event = take, .context = r };
+	struct tracer_options to = { .filter = r->filter, .stacks = r->o->stacks, .event = take, .context = r };
 	struct tracer *tracer = NULL;
-	int err = choose(r, &to, e);
+	int err = tracer_new(&to, &tracer, e);
 
-	if (!err) {
-		err = tracer_new(&to, &tracer, e);
-		if (err)
-			privileges_explain(err, e);
-	}
-	if (!err)
+	if (err)
+		privileges_explain(err, e);
+	else
 		err = tracer_start(tracer, e);
 	if (!err)
 		err = poll_until_end(r, tracer, e);
