@@ -265,8 +265,11 @@ static int run(const void *options)
 	err = open_files(&r, &e);
 	if (!err)
 		err = r.o->from_file ? replay(&r, &e) : record(&r, &e);
-	if (!err)
+	if (!err) {
 		err = timeline_end(r.timeline, &e);
+		if (err && r.o->from_file)
+			error_prefix(&e, err, "%s", r.o->from_file);
+	}
 	if (!err && r.has_raw)
 		err = flush_raw(&r, 0);
 	if (err && !*e.text)

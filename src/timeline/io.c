@@ -62,6 +62,7 @@ static void show_begin(struct timeline *t, const struct event *e, struct io *io,
 	}
 	event.track = io->lane->track;
 	trace_event(t->trace, &event);
+	t->open++;
 }
 
 static void show_end(struct timeline *t, const struct io *io, uint64_t time, uint64_t issue, const char *how)
@@ -80,6 +81,7 @@ static void show_end(struct timeline *t, const struct io *io, uint64_t time, uin
 	if (how)
 		args[end.n_args++] = (struct trace_arg){ "end", how, 0 };
 	trace_event(t->trace, &end);
+	t->open--;
 }
 
 static void end_unseen(struct timeline *t, struct io *io, uint64_t time)

@@ -43,6 +43,7 @@ static void put(struct timeline *t, uint64_t time, uint32_t cpu, unsigned prev_s
 	if (!at->comm)
 		*at = idle;
 	trace_switch(t->trace, time, cpu, at, prev_state, next);
+	t->open += (next->tid != 0) - (at->tid != 0);
 	memcpy(t->on_cpu_comm[cpu], next->comm, strlen(next->comm) + 1);
 	at->tid = next->tid;
 	at->comm = t->on_cpu_comm[cpu];
@@ -73,9 +74,12 @@ static void end_wait(struct timeline *t, struct thread *th, uint64_t time)
 {
 	struct trace_event end = { .time = time, .track = th->track, .type = TRACE_END };
 
-	if (th->waiting && t->trace)
-		trace_event(t->trace, &end);
+	if (!th->waiting)
+		return;
 	th->waiting = false;
+	t->open--;
+	if (t->trace)
+		trace_event(t->trace, &end);
 }
 
 static void begin_wait(struct timeline *t, struct thread *th, const struct event *e)
@@ -89,6 +93,7 @@ static void begin_wait(struct timeline *t, struct thread *th, const struct event
 		return;
 	trace_event(t->trace, &begin);
 	th->waiting = true;
+	t->open++;
 }
 
 // ---- threads

@@ -24,6 +24,7 @@
 // Of max_size, kept for ending what is open and for saying what was left out.
 #define RESERVE_SHARE 16
 #define RESERVE_MIN 65536
+#define RESERVE_OPEN 160 // bytes for the end of each that is open
 
 struct process {
 	uint32_t tgid;
@@ -233,7 +234,7 @@ static bool is_full(const struct timeline *t)
 		return false;
 	if (reserve < RESERVE_MIN)
 		reserve = RESERVE_MIN;
-	return trace_size(t->trace) + reserve > max;
+	return trace_size(t->trace) + reserve + t->open * RESERVE_OPEN > max;
 }
 
 // What is behind is left out of the trace, and only summed up.
@@ -375,6 +376,8 @@ int timeline_end(struct timeline *t, struct error *error)
 	int err = drain(t, true);
 	uint64_t time;
 
+	if (!t->started)
+		return error_set(error, -EINVAL, "there is no start of a recording");
 	if (!t->stopped || t->stop < t->now)
 		t->stop = t->now;
 	time = t->stop;

@@ -22,6 +22,7 @@ void timeline_free(struct timeline *t);
 // error of the sink.
 int timeline_add(struct timeline *t, const struct event *e, struct error *error);
 // Ends the trace, everything that is open with it: at EVENT_STOP, or the last event where there was none.
+// -EINVAL when nothing began.
 int timeline_end(struct timeline *t, struct error *error);
 
 struct timeline_stats {

@@ -25,6 +25,7 @@ struct timeline {
 	char (*on_cpu_comm)[EVENT_COMM];
 	struct thread **running; // EVENT_CPUS: who came there last, or NULL
 	uint64_t tracks; // numbers given
+	uint64_t open;	 // slices, and threads on CPUs, that the trace has still to end
 	uint64_t notes;	 // track of what is said about the trace itself
 	uint64_t start, stop, now;
 	bool started, stopped, ended;
