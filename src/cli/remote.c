@@ -214,10 +214,38 @@ static int merge_one(struct merge *m, unsigned collector, struct error *e)
 	return err;
 }
 
-static int pack(struct pprof_reader *reader, struct buf *ret_gz, struct error *e)
+static int compare_times(const void *a, const void *b)
 {
+	const struct remote_item *x = a, *y = b;
+
+	return x->from != y->from ? (x->from < y->from ? -1 : 1) : 0;
+}
+
+// The time that is covered by any node.
+static int64_t covered(struct remote_items *had)
+{
+	uint64_t sum = 0, end = 0;
+
+	if (had->n)
+		qsort(had->item, had->n, sizeof(*had->item), compare_times);
+	for (size_t i = 0; i < had->n; i++) {
+		uint64_t from = had->item[i].from > end ? had->item[i].from : end;
+
+		sum += had->item[i].to > from ? had->item[i].to - from : 0;
+		end = had->item[i].to > end ? had->item[i].to : end;
+	}
+	return (int64_t)sum;
+}
+
+static int pack(struct pprof_reader *reader, struct remote_items *had, struct buf *ret_gz, struct error *e)
+{
+	struct profile p = *pprof_reader_finish(reader);
 	struct buf raw = { 0 };
-	int err = profile_encode(pprof_reader_finish(reader), &raw);
+	int err;
+
+	// Each of the profiles may have holes that another one fills.
+	p.duration_ns = covered(had);
+	err = profile_encode(&p, &raw);
 
 	if (!err)
 		err = pprof_gzip(raw.data, raw.len, ret_gz);
@@ -240,7 +268,7 @@ static int merge_all(struct remote *r, const struct store_query *q, struct buf *
 	if (!err && !m.answers)
 		err = error_set(e, -ENODATA, "%s", m.nothing.text);
 	if (!err)
-		err = pack(m.reader, ret_gz, e);
+		err = pack(m.reader, &m.had, ret_gz, e);
 	pprof_reader_free(m.reader);
 	remote_items_free(&m.had);
 	return err;

@@ -20,13 +20,27 @@ int query_end_store(struct query *q, struct error *e)
 	return err;
 }
 
+#define TIMES_MAX 64 // of a node: comments of times that do not touch
+
+// One for each time without a hole, so that whoever joins profiles by their comments counts no second twice; the last
+// one has the length of all the rest.
+static void comment_times(struct query *q, struct query_node *n)
+{
+	uint64_t rest = intervals_length(&n->when); // sorted by it, too
+
+	for (size_t i = 0; i < n->when.n && i < TIMES_MAX; i++) {
+		const struct interval *v = &n->when.v[i];
+		uint64_t length = i + 1 < TIMES_MAX ? v->end - v->start : rest;
+
+		pprof_add_comment(q->builder, "window node=%s start=%" PRIu64 " duration=%" PRIu64 " windows=%" PRIu64 " (nanoseconds)",
+				  n->name, v->start, length, i ? 0 : n->windows);
+		rest -= length;
+	}
+}
+
 static void comment_node(struct query *q, struct query_node *n)
 {
-	uint64_t covered = intervals_length(&n->when);
-
-	if (n->when.n)
-		pprof_add_comment(q->builder, "window node=%s start=%" PRIu64 " duration=%" PRIu64 " windows=%" PRIu64 " (nanoseconds)",
-				  n->name, n->when.v[0].start, covered, n->windows);
+	comment_times(q, n);
 	for (size_t i = 0; i < n->n_totals; i++)
 		pprof_add_comment(q->builder, "total node=%s device=%s op=%s ops=%" PRIu64 " bytes=%" PRIu64, n->name,
 				  profile_text(q->p, n->total[i].device), profile_text(q->p, n->total[i].op), n->total[i].ops,

@@ -112,7 +112,7 @@ int diff_read_facts(const struct profile *p, struct diff_facts *ret)
 	struct diff_facts f = { .weight = 1, .cpu_period = 1e7 };
 	struct window *w = calloc(p->n_comments + 1, sizeof(*w));
 	double ops = total_ops(p);
-	size_t n = 0;
+	size_t n = 0, len;
 
 	if (!w)
 		return -ENOMEM;
@@ -123,7 +123,7 @@ int diff_read_facts(const struct profile *p, struct diff_facts *ret)
 			w[n].node = field(c, "node", &w[n].len);
 			w[n].start = (uint64_t)number(c, "start");
 			w[n].end = w[n].start + (uint64_t)number(c, "duration");
-			w[n].windows = fmax(1, number(c, "windows"));
+			w[n].windows = field(c, "windows", &len) ? number(c, "windows") : 1;
 			n += w[n].node && w[n].end > w[n].start;
 		} else if (is(c, "sampled")) {
 			f.coverage.stacks += number(c, "stacks");

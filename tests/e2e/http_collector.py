@@ -82,6 +82,12 @@ def of_collectors(folder, *options):
     return totals(Profile.read(path)), done.stderr
 
 
+def duration(folder, *options):
+    path = os.path.join(folder, "%d.pb.gz" % time.monotonic_ns())
+    run("query", "-o", path, *options)
+    return Profile.read(path).duration_ns
+
+
 def url(c):
     return "http://127.0.0.1:%d" % c.http_port
 
@@ -238,8 +244,12 @@ def two_collectors():
         path = folder + "/all.pb.gz"
         check_equal(run("query", *stores, "--from", "-1h", "-o", path).returncode, 0, "query of both stores")
         everything = totals(Profile.read(path))
+        lasted = Profile.read(path).duration_ns
         found, said = of_collectors(folder, *both, "--from", "-1h")
         check_equal(found, everything, "both collectors")
+        check_equal(duration(folder, *both, "--from", "-1h"), lasted, "how long they lasted")
+        nodes = json.loads(run("diff", "--json", *both, "--base-node", "node-1", "--node", "node-1", "-1h..now").stdout)
+        check_equal([nodes["base"]["node_seconds"], nodes["base"]["windows"]], [40, 4], "node-seconds and windows of a node")
         check("left" not in said and said.count(url(left)) == 1 and url(right) in said, "each says what it gave: " + said)
         check_equal(of_collectors(folder, *both[2:], *both[:2], "--from", "-1h")[0], everything, "the other way round")
         check(of_collectors(folder, *both[:2], "--from", "-1h")[0] != everything, "one alone has less")
