@@ -14,11 +14,13 @@
 #define IDLE_S 15
 #define OTHERS 2 // requests beside pulls
 
-static bool is_gone(void *context)
+static const char *why_end(void *context)
 {
 	const struct http_request *q = context;
 
-	return http_stopping(q->server) || http_client_gone(q);
+	if (http_stopping(q->server))
+		return "the agent reads its configuration again; try again";
+	return http_client_gone(q) ? "the client is gone" : NULL;
 }
 
 // "" is as good as nothing: templates leave it.
@@ -53,14 +55,12 @@ static int parse_pull(struct agent *a, const struct http_request *q, struct live
 static int pull(void *context, const struct http_request *q, struct http_response *r, struct error *e)
 {
 	struct agent *a = context;
-	struct live_pull p = { .gone = is_gone, .context = (void *)q };
+	struct live_pull p = { .why_end = why_end, .context = (void *)q };
 	struct window_info info;
 	int err = parse_pull(a, q, &p, e);
 
 	if (!err)
 		err = live_pull(a->live, &p, &r->body, &info, e);
-	if (err == -ECANCELED && http_stopping(q->server))
-		error_set(e, err, "the agent stops, or reads its configuration again; try again");
 	if (err)
 		return err;
 	r->type = "application/octet-stream";
@@ -124,8 +124,9 @@ int agent_http_open(struct agent *a, const struct agent_config *c, struct error 
 	options_of(c, &o);
 	err = http_server_new(&o, routes, a, &a->http, e);
 	if (!err)
-		agent_say(a, AGENT_INFO, "serving HTTP%s at %s%s", *c->tls_cert ? "S" : "", c->listen,
-			  *c->token_file ? " for those with the token" : "");
+		agent_say(a, AGENT_INFO, "serving HTTP%s at %.*s:%u%s", *c->tls_cert ? "S" : "",
+			  (int)(strrchr(c->listen, ':') - c->listen), c->listen, http_port(a->http),
+			  *c->token_file ? " to those who have the token" : "");
 	return err;
 }
 

@@ -26,6 +26,7 @@ static const struct metric pull_table[] = {
 	PULL(pulls, "result=\"profile\"", "Live profiles that were pulled over HTTP, or were not."),
 	PULL(failed, "result=\"failed\"", NULL),
 	PULL(refused, "result=\"refused\"", NULL),
+	{ "blkprof_agent_pulls_running", NULL, "Pulls that wait for their end.", METRIC_GAUGE, offsetof(struct live_counters, running) },
 };
 
 void agent_publish(struct agent *a)

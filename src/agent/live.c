@@ -128,10 +128,13 @@ static int enter(struct live *l, const struct live_pull *q, struct pull **ret, s
 // Why a pull need not be waited for any more; 0 = it must.
 static int given_up(const struct live *l, const struct pull *p, uint64_t until, struct error *e)
 {
+	const char *why;
+
 	if (l->stopping)
 		return error_set(e, -ECANCELED, "the agent is stopping");
-	if (p->q->gone && p->q->gone(p->q->context))
-		return error_set(e, -ECANCELED, "the client is gone");
+	why = p->q->why_end ? p->q->why_end(p->q->context) : NULL;
+	if (why)
+		return error_set(e, -ECANCELED, "%s", why);
 	if (clock_monotonic() > until)
 		return error_set(e, -ETIMEDOUT, "the agent is too busy to end the recording in time; try again");
 	return 0;
@@ -221,6 +224,8 @@ void live_get_counters(struct live *l, struct live_counters *ret)
 {
 	pthread_mutex_lock(&l->lock);
 	*ret = l->counters;
+	for (const struct pull *p = l->pulls; p; p = p->next)
+		ret->running += p->state == PULL_RUNNING;
 	pthread_mutex_unlock(&l->lock);
 }
 

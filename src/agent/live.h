@@ -23,13 +23,14 @@ struct live;
 struct live_pull {
 	struct window_view view; // its texts belong to the caller
 	unsigned seconds;
-	// Whether nobody waits for the answer any more; looked at a few times a second.
-	bool (*gone)(void *context);
+	// Why it is not wanted any more, NULL while it is; asked a few times a second. May be NULL.
+	const char *(*why_end)(void *context);
 	void *context;
 };
 
 struct live_counters {
 	uint64_t pulls, failed, refused; // ended with a profile, without one, not begun
+	uint64_t running;
 };
 
 // Beyond `rows` rows in all that pulls hold, they end. NULL without memory.

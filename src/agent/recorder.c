@@ -284,6 +284,11 @@ static struct io_snapshot *snapshot(const struct recorder *r)
 int recorder_start(struct recorder *r, struct error *e)
 {
 	kernel_maps_lower(r);
+	// Takes a while; the recording has not begun until the probes are active.
+	if (r->unwinder) {
+		procs_touch(r->procs, getpid(), clock_monotonic());
+		unwinder_warm(r->unwinder, r->procs, getpid(), "libc.so.6");
+	}
 	r->before = snapshot(r);
 	r->start_real = clock_realtime();
 	r->start = clock_monotonic();
@@ -292,10 +297,6 @@ int recorder_start(struct recorder *r, struct error *e)
 	r->steered = r->start;
 	if (!r->before || aggregate_begin(r->aggregate, 0, r->start))
 		return error_set(e, -ENOMEM, "no memory for a recording; free some and try again");
-	if (r->unwinder) {
-		procs_touch(r->procs, getpid(), r->start);
-		unwinder_warm(r->unwinder, r->procs, getpid(), "libc.so.6");
-	}
 	probes_activate(r->probes);
 	return 0;
 }

@@ -315,7 +315,9 @@ static void log_nothing(void *context, const char *format, va_list args)
 static int start_daemon(struct http_server *s, const struct sockaddr_storage *address, struct error *e)
 {
 	const struct http_options *o = &s->options;
-	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	// Not epoll, which libmicrohttpd (0.9.75) uses edge-triggered: a client that has sent half a request and gone before
+	// it was accepted is not noticed then, and keeps its place until it times out.
+	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	struct MHD_OptionItem more[8];
 	unsigned n = 0;
 
@@ -403,7 +405,7 @@ void http_server_free(struct http_server *s)
 	http_workers_free(s->workers);
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
-	// Not before: its thread takes the socket out of its epoll set, and the number could be another file's by then.
+	// Not before: its thread looks at the socket, and the number could be another file's by then.
 	if (fd >= 0)
 		close(fd);
 	buf_free(&s->cert);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs `blkprof agent` and reads its spool."""
 import os
+import re
 import signal
 import socket
 import struct
@@ -63,8 +64,10 @@ class Agent:
         """Every request's stack is taken unless `agent` has a rate: what a process did is then exact."""
         if not any(line.startswith("rate") for line in agent):
             agent = (*agent, "rate = 0")
+        if not any(line.startswith("listen") for line in agent):
+            agent = (*agent, "listen =")
         with open(self.config, "w") as f:
-            f.write("[agent]\n%swindow = %s\nlisten =\n%s\n[spool]\ndirectory = %s\nmax_size = %s\n%s" % (
+            f.write("[agent]\n%swindow = %s\n%s\n[spool]\ndirectory = %s\nmax_size = %s\n%s" % (
                 "node = %s\n" % self.node if self.node else "", self.window, "\n".join(agent), self.spool, self.max_size, more))
 
     def start(self):
@@ -100,6 +103,10 @@ class Agent:
 
     def hears(self, text, timeout=30):
         wait_for(lambda: text in self.log(), "'%s' in the log" % text, timeout)
+
+    def address(self):
+        """HOST:PORT of its HTTP server, as it said last."""
+        return re.findall(r"serving HTTPS? at (\S+)", self.log())[-1]
 
     def stop(self):
         """Seconds that it took; an error when it did not end with 0."""

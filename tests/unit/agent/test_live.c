@@ -51,9 +51,9 @@ static void teardown(struct world *w)
 	recorder_unmake(&w->r);
 }
 
-static bool is_gone(void *context)
+static const char *why_end(void *context)
 {
-	return ((struct world *)context)->gone;
+	return ((struct world *)context)->gone ? "gone" : NULL;
 }
 
 static void *pull(void *argument)
@@ -68,7 +68,7 @@ static void begin(struct world *w, struct puller *p, unsigned seconds)
 {
 	memset(p, 0, sizeof(*p));
 	p->l = w->l;
-	p->q = (struct live_pull){ .seconds = seconds, .gone = is_gone, .context = w };
+	p->q = (struct live_pull){ .seconds = seconds, .why_end = why_end, .context = w };
 	p->q.view.labels = LABELS_FEW_COMM;
 	p->q.view.type = PPROF_IO_TIME;
 	assert_int_equal(pthread_create(&p->thread, NULL, pull, p), 0);
