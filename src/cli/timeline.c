@@ -163,6 +163,8 @@ static int record(struct run *r, struct error *e)
 		err = poll_until_end(r, tracer, e);
 	if (!err)
 		err = tracer_stop(tracer, e);
+	if (!err && *tracer_backend_reason(tracer))
+		fprintf(stderr, "backend: %s\n", tracer_backend_reason(tracer));
 	tracer_free(tracer);
 	return err;
 }

@@ -36,7 +36,7 @@ trace() {
 	rm -f /tmp/in /tmp/done
 }
 
-until=done
+until='done'
 trace convoy /payload/threadload convoy 3 60
 trace pipeline /payload/threadload pipeline 4 200
 export BLKPROF_LAST_FORMS=1
