@@ -42,6 +42,8 @@ static int room(struct parsed_batch *p, unsigned n)
 	more = realloc(p->parsed, n * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
+	for (unsigned i = 0; i < p->cap; i++)
+		parsed_moved(&more[i]);
 	memset(more + p->cap, 0, (n - p->cap) * sizeof(*more));
 	p->parsed = more;
 	p->cap = n;

@@ -310,6 +310,12 @@ void parsed_free(struct parsed *r)
 	memset(r, 0, sizeof(*r));
 }
 
+void parsed_moved(struct parsed *r)
+{
+	if (r->raw)
+		r->sets.budget = &r->budget;
+}
+
 #define REUSE_MAX ((size_t)2 << 20)
 
 void parsed_reuse(struct parsed *r)

@@ -45,6 +45,8 @@ struct parsed {
 int parsed_read(struct parsed *r, const struct hash_secret *secret, const void *data, size_t size, uint64_t message, size_t memory,
 		struct error *e);
 void parsed_free(struct parsed *r);
+// After its bytes were moved.
+void parsed_moved(struct parsed *r);
 // Makes it ready for another parsed_read; what a large profile took is given back.
 void parsed_reuse(struct parsed *r);
 

@@ -66,6 +66,28 @@ static void what_is_put_comes_out(void **state)
 	free_batch(&m);
 }
 
+// What was read for one batch is used again for the next, which may have more services.
+static void batches_grow(void **state)
+{
+	struct fixture *f = *state;
+	struct batch_profile profiles[64];
+	char names[64][16];
+
+	for (unsigned n = 1; n <= 64; n *= 2) {
+		struct made m;
+
+		make_batch(&m, "n1", 1, n, T0 + n * S, T0 + (n + 1) * S, 200, n, true);
+		for (unsigned i = 0; i < n; i++) {
+			snprintf(names[i], sizeof(names[i]), "service-%u", i);
+			profiles[i] = (struct batch_profile){ names[i], m.gz[i % SERVICES].data, m.gz[i % SERVICES].len };
+		}
+		m.b.profiles = profiles;
+		m.b.n_profiles = n;
+		assert_int_equal(put_one(f->s, &m.b), 0);
+		free_batch(&m);
+	}
+}
+
 static void filters_partition(void **state)
 {
 	struct fixture *f = *state;
@@ -308,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_put_comes_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(batches_grow, setup, teardown),
 		cmocka_unit_test_setup_teardown(filters_partition, setup, teardown),
 		cmocka_unit_test_setup_teardown(duplicates_are_told_by_instance_and_sequence, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_refused_profile_refuses_its_batch_only, setup, teardown),
