@@ -148,25 +148,61 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-// Is the file of this mapping there under another build-id on the other side, and not under this one?
-static bool upgraded(const struct profile *p, uint32_t mapping, const struct profile *other)
+// The file of a mapping, without its folder; with its build-id behind it when that is asked for.
+static int mapping_name(const struct profile *p, uint32_t mapping, bool build_id, struct buf *to)
 {
-	const struct profile_mapping *m;
-	bool differs = false;
+	const struct profile_mapping *m = intern_key(&p->mappings, mapping);
+	const char *file = base_name(profile_text(p, m->file));
 
-	if (!mapping)
-		return false;
-	m = intern_key(&p->mappings, mapping);
-	for (uint32_t i = 1; i <= other->mappings.n && m->build_id; i++) {
-		const struct profile_mapping *o = intern_key(&other->mappings, i);
+	to->len = 0;
+	buf_append(to, file, strlen(file) + 1);
+	if (build_id)
+		buf_append(to, profile_text(p, m->build_id), profile_text_len(p, m->build_id));
+	return to->error;
+}
 
-		if (!o->build_id || strcmp(base_name(profile_text(other, o->file)), base_name(profile_text(p, m->file))))
-			continue;
-		if (!strcmp(profile_text(other, o->build_id), profile_text(p, m->build_id)))
-			return false;
-		differs = true;
+// The files of a profile that have a build-id, alone and with it.
+static int name_builds(const struct profile *p, struct intern *builds, struct buf *name)
+{
+	int err = 0;
+
+	for (uint32_t i = 1; i <= p->mappings.n && !err; i++) {
+		const struct profile_mapping *m = intern_key(&p->mappings, i);
+		uint32_t unused;
+
+		for (unsigned build_id = 0; m->build_id && build_id < 2 && !err; build_id++) {
+			err = mapping_name(p, i, build_id, name);
+			if (!err)
+				err = intern_put(builds, name->data, name->len, &unused, NULL);
+		}
 	}
-	return differs;
+	return err;
+}
+
+// Which mappings' files are there under another build-id on the other side, and not under this one?
+static int find_upgraded(struct diff *d, enum diff_side side, bool *ret)
+{
+	const struct profile *p = d->profile[side];
+	struct buf name = { 0 };
+	struct intern builds;
+	int err;
+
+	intern_init(&builds, &d->budget);
+	err = name_builds(d->profile[!side], &builds, &name);
+	for (uint32_t i = 1; i <= p->mappings.n && !err; i++) {
+		const struct profile_mapping *m = intern_key(&p->mappings, i);
+
+		if (!m->build_id)
+			continue;
+		err = mapping_name(p, i, false, &name);
+		ret[i] = !err && intern_find(&builds, name.data, name.len);
+		if (!err)
+			err = mapping_name(p, i, true, &name);
+		ret[i] &= !err && !intern_find(&builds, name.data, name.len);
+	}
+	intern_free(&builds);
+	buf_free(&name);
+	return err;
 }
 
 struct frames {
@@ -295,20 +331,26 @@ static int read_devices(struct diff *d, enum diff_side side)
 static int read_spreads(struct diff *d)
 {
 	struct diff_group *g = &d->groups[DIFF_BY_DEVICE];
+	int err;
 
 	d->spreads_n = (size_t)g->keys.n + 1;
 	for (unsigned side = 0; side < DIFF_SIDES; side++) {
 		const bool time = d->time_index[side] == (int)d->type_index[side];
+		struct diff_series series = { 0 };
 
 		d->spreads[side] = calloc(d->spreads_n, sizeof(*d->spreads[side]));
 		if (!d->spreads[side])
 			return -ENOMEM;
-		for (uint32_t id = 1; id <= g->keys.n; id++) {
+		err = diff_find_series(d->profile[side], &g->keys, &series);
+		for (uint32_t id = 1; id <= g->keys.n && !err; id++) {
 			struct diff_sum *s = &g->cells[id].side[side];
 
-			d->spreads[side][id] = diff_read_spread(d->profile[side], intern_key(&g->keys, id), s);
+			d->spreads[side][id] = diff_read_spread(d->profile[side], &series, id, s);
 			widen(s, &d->spreads[side][id], time);
 		}
+		free(series.of);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -357,10 +399,8 @@ static int read_side_frames(struct diff *d, enum diff_side side, struct frames *
 	f->upgraded = calloc((size_t)p->mappings.n + 1, sizeof(*f->upgraded));
 	if (!f->upgraded)
 		return -ENOMEM;
-	for (uint32_t i = 1; i <= p->mappings.n; i++)
-		f->upgraded[i] = upgraded(p, i, d->profile[!side]);
-	err = read_side(d, side, f);
-	return err;
+	err = find_upgraded(d, side, f->upgraded);
+	return err ? err : read_side(d, side, f);
 }
 
 static int read_both(struct diff *d)

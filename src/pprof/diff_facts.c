@@ -188,27 +188,62 @@ static double spread_of(const double *v, size_t n, double model)
 	return var > model ? var / model : 1;
 }
 
-struct diff_spread diff_read_spread(const struct profile *p, const char *name, const struct diff_sum *model)
+static int by_id(const void *a, const void *b)
+{
+	const struct diff_series_comment *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->comment < y->comment ? -1 : x->comment > y->comment;
+}
+
+// The (device, op) that a comment is about, as diff.c names it; 0 = of none of them.
+static uint32_t series_of(const char *comment, const struct intern *names)
+{
+	size_t device_len, op_len;
+	const char *device = field(comment, "device", &device_len), *op = field(comment, "op", &op_len);
+	char name[400];
+
+	if (!device || !op || device_len > 300 || op_len > 60)
+		return 0;
+	memcpy(name, device, device_len);
+	name[device_len] = ' ';
+	memcpy(name + device_len + 1, op, op_len);
+	return intern_find(names, name, device_len + 1 + op_len);
+}
+
+int diff_find_series(const struct profile *p, const struct intern *names, struct diff_series *ret)
+{
+	struct diff_series s = { .of = calloc(p->n_comments + 1, sizeof(*s.of)) };
+
+	if (!s.of)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_comments; i++) {
+		const char *c = profile_text(p, p->comments[i]);
+		uint32_t id = is(c, "series") ? series_of(c, names) : 0;
+
+		if (id)
+			s.of[s.n++] = (struct diff_series_comment){ id, (uint32_t)i };
+	}
+	qsort(s.of, s.n, sizeof(*s.of), by_id);
+	*ret = s;
+	return 0;
+}
+
+struct diff_spread diff_read_spread(const struct profile *p, struct diff_series *series, uint32_t id, const struct diff_sum *model)
 {
 	struct diff_spread spread = { 1, 1 };
 	double *ops = NULL, *time = NULL, floor = FLOOR_UNKNOWN;
 	size_t n_ops = 0, n_time = 0;
 
-	for (size_t i = 0; i < p->n_comments; i++) {
-		const char *c = profile_text(p, p->comments[i]), *device, *op, *at;
-		size_t device_len, op_len, len;
+	for (; series->at < series->n && series->of[series->at].id == id; series->at++) {
+		const char *c = profile_text(p, p->comments[series->of[series->at].comment]), *at;
+		size_t len;
 
-		if (!is(c, "series"))
-			continue;
-		device = field(c, "device", &device_len);
-		op = field(c, "op", &op_len);
-		if (!device || !op || strlen(name) != device_len + 1 + op_len || memcmp(name, device, device_len) ||
-		    memcmp(name + device_len + 1, op, op_len))
-			continue;
 		if (!ops)
 			ops = calloc(2 * BUCKETS_MAX, sizeof(*ops));
 		if (!ops)
-			break;
+			continue;
 		time = ops + BUCKETS_MAX;
 		at = field(c, "ops", &len);
 		if (at)

@@ -61,9 +61,18 @@ struct diff {
 
 // diff_facts.c
 int diff_read_facts(const struct profile *p, struct diff_facts *ret);
-// From the comments "series": what (device, op) `name` varied by beyond `model`, the variances that independent requests
+// From the comments "series": what a (device, op) varied by beyond `model`, the variances that independent requests
 // would have. 1 where nothing is known.
-struct diff_spread diff_read_spread(const struct profile *p, const char *name, const struct diff_sum *model);
+// The comments "series" of the (device, op) in a table, sorted by its id there and in their order; `of` is the caller's.
+struct diff_series {
+	struct diff_series_comment {
+		uint32_t id, comment;
+	} *of;
+	size_t n, at; // at: the first one that was not read yet
+};
+int diff_find_series(const struct profile *p, const struct intern *names, struct diff_series *ret);
+// To be asked for with ascending ids.
+struct diff_spread diff_read_spread(const struct profile *p, struct diff_series *series, uint32_t id, const struct diff_sum *model);
 
 // diff_rows.c
 double diff_rate(const struct diff *d, enum diff_side side, double sum); // per second and node

@@ -96,32 +96,42 @@ static void split(const struct diff *d, uint32_t only, double *ret_more, double 
 
 // ---- the latencies of one (device, op) ----
 
+struct class_ops {
+	int64_t class;
+	double ops;
+};
+
+static int by_class(const void *a, const void *b)
+{
+	const struct class_ops *x = a, *y = b;
+
+	return x->class < y->class ? -1 : x->class > y->class;
+}
+
+// The class of the median operation of the base; -1 = not known.
 static double median_class(const struct diff *d, uint32_t subject)
 {
-	double total = 0, best = 0, best_class = -1, sum;
+	struct class_ops *of = calloc((size_t)d->latencies.keys.n + 1, sizeof(*of));
+	double total = 0, sum = 0, median = -1;
+	size_t n = 0;
 
-	for (uint32_t id = 1; id <= d->latencies.keys.n; id++)
-		if (((const struct diff_class *)intern_key(&d->latencies.keys, id))->device_op == subject)
-			total += d->latencies.cells[id].side[DIFF_BASE].ops;
-	// Few classes: for each the operations that are at most as slow.
-	for (uint32_t id = 1; id <= d->latencies.keys.n; id++) {
+	for (uint32_t id = 1; of && id <= d->latencies.keys.n; id++) {
 		const struct diff_class *k = intern_key(&d->latencies.keys, id);
 
 		if (k->device_op != subject)
 			continue;
-		sum = 0;
-		for (uint32_t other = 1; other <= d->latencies.keys.n; other++) {
-			const struct diff_class *o = intern_key(&d->latencies.keys, other);
-
-			if (o->device_op == subject && o->class <= k->class)
-				sum += d->latencies.cells[other].side[DIFF_BASE].ops;
-		}
-		if (sum >= total / 2 && (best_class < 0 || (double)k->class < best_class)) {
-			best_class = (double)k->class;
-			best = sum;
-		}
+		of[n] = (struct class_ops){ k->class, d->latencies.cells[id].side[DIFF_BASE].ops };
+		total += of[n++].ops;
 	}
-	return best > 0 ? best_class : -1;
+	if (n)
+		qsort(of, n, sizeof(*of), by_class);
+	for (size_t i = 0; i < n && median < 0; i++) {
+		sum += of[i].ops;
+		if (sum > 0 && sum >= total / 2)
+			median = (double)of[i].class;
+	}
+	free(of);
+	return median;
 }
 
 #define TAIL_FROM 5 // times the median's class
@@ -316,9 +326,12 @@ static bool find_subject(const struct diff *d, struct case_ *ret)
 		bool by_its_time = fabs(by_time(&c)) > limit * c.time_error && fabs(by_time(&c)) > LEAST * larger(all.time);
 		bool by_its_ops = fabs(by_ops(&c)) > limit * c.ops_error && fabs(by_ops(&c)) > LEAST * larger(all.ops);
 
+		// Few are: splitting each of them costs no more than reading all.
+		if (!by_its_time && !by_its_ops)
+			continue;
 		split(d, id, &more, &slower);
 		score = fabs(more) + fabs(slower);
-		if ((!by_its_time && !by_its_ops) || score <= best || score < LEAST * larger(all.time))
+		if (score <= best || score < LEAST * larger(all.time))
 			continue;
 		best = score;
 		*ret = (struct case_){ .name = intern_key(&g->keys, id), .subject = id, .c = c, .more = more, .slower = slower };

@@ -165,6 +165,21 @@ static int append(struct intern *t, const void *key, size_t len)
 	return 0;
 }
 
+uint32_t intern_find(const struct intern *t, const void *key, size_t len)
+{
+	uint32_t h = intern_hash(t, key, len);
+
+	if (!t->slots_cap)
+		return 0;
+	for (size_t s = h & (t->slots_cap - 1); t->slots[s].id; s = (s + 1) & (t->slots_cap - 1)) {
+		const struct intern_entry *e = &t->entries[t->slots[s].id - 1];
+
+		if (t->slots[s].hash == h && e->len == len && (!len || !memcmp(t->bytes + e->offset, key, len)))
+			return t->slots[s].id;
+	}
+	return 0;
+}
+
 int intern_put(struct intern *t, const void *key, size_t len, uint32_t *ret_id, bool *ret_new)
 {
 	return intern_put_hashed(t, key, len, intern_hash(t, key, len), ret_id, ret_new);

@@ -45,6 +45,7 @@ struct intern {
 void intern_init(struct intern *t, struct memory_budget *budget);
 void intern_free(struct intern *t);
 void intern_clear(struct intern *t); // keeps its memory and its secret
+uint32_t intern_find(const struct intern *t, const void *key, size_t len); // 0 = it is not there
 // The id of the key, added when it is new. 0, -ENOMEM, -E2BIG (budget) or -EOVERFLOW (too many or too long).
 int intern_put(struct intern *t, const void *key, size_t len, uint32_t *ret_id, bool *ret_new);
 

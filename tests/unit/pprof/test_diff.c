@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pprof/builder.h"
 #include "pprof/decode.h"
@@ -408,9 +409,63 @@ static void shown(void **state)
 	free_all(d, &b, &i);
 }
 
+// Every sample on a device and in a build of its own, and a comment about each device.
+static struct made make_many(unsigned n, unsigned build)
+{
+	struct pprof_builder *b = pprof_builder_new("[node n]");
+	struct pprof_source source = { .fd = -1 };
+	struct buf out = { 0 };
+	struct made r;
+
+	for (unsigned i = 0; i < n; i++) {
+		char device[32], function[32], id[32];
+		struct load l = { "s.service", function, device, "read", 10, 100, 4096 };
+		struct pprof_mapping_info m = { .start = 0x1000, .limit = 0x9000, .file = "/usr/bin/server", .build_id = id };
+
+		snprintf(device, sizeof(device), "d%u", i);
+		snprintf(function, sizeof(function), "f%u+0x10", i % 100);
+		snprintf(id, sizeof(id), "%u", 2 * i + build);
+		add(b, &l, pprof_add_mapping(b, &m));
+		pprof_add_comment(b, "series node=n device=%s op=read start=0 step=1000000000 ops=9,11,9,11 time=9,11,9,11", device);
+	}
+	pprof_set_time(b, 1700000000000000000ull, SECONDS * 1000000000ull);
+	assert_int_equal(pprof_encode(b, &out), 0);
+	pprof_builder_free(b);
+	source.data = out.data;
+	source.len = out.len;
+	r.reader = pprof_reader_new(NULL);
+	assert_int_equal(pprof_reader_add(r.reader, &source, NULL), 0);
+	r.profile = pprof_reader_finish(r.reader);
+	buf_free(&out);
+	return r;
+}
+
+static double seconds_to_compare(unsigned n)
+{
+	struct made base = make_many(n, 0), incident = make_many(n, 1);
+	struct timespec before, after;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	diff_free(compare(&base, &incident));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	pprof_reader_free(base.reader);
+	pprof_reader_free(incident.reader);
+	return (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+}
+
+// Sixteen times as many took 256 times as long.
+static void many_names_are_not_quadratic(void **state)
+{
+	double some = seconds_to_compare(2000) + seconds_to_compare(2000);
+
+	(void)state;
+	assert_true(seconds_to_compare(32000) < some / 2 * 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(many_names_are_not_quadratic),
 		cmocka_unit_test(equal),
 		cmocka_unit_test(tenfold),
 		cmocka_unit_test(device_slower),
