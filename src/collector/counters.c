@@ -14,6 +14,7 @@ const struct metric collector_metrics[] = {
 	M(broken, "refused_total", "cause=\"broken\"", NULL, METRIC_COUNTER),
 	M(bad_profile, "refused_total", "cause=\"profile\"", NULL, METRIC_COUNTER),
 	M(bombs, "refused_total", "cause=\"bomb\"", NULL, METRIC_COUNTER),
+	M(no_room, "refused_total", "cause=\"no_room\"", NULL, METRIC_COUNTER),
 	M(version, "refused_total", "cause=\"version\"", NULL, METRIC_COUNTER),
 	M(unknown_key, "refused_total", "cause=\"unknown_key\"", NULL, METRIC_COUNTER),
 	M(wrong_node, "refused_total", "cause=\"wrong_node\"", NULL, METRIC_COUNTER),

@@ -11,6 +11,7 @@ struct collector_counters {
 	uint64_t malformed;    // no message of ours, or of several parts
 	uint64_t broken;       // a batch that does not hold what it should
 	uint64_t bad_profile;  // one whose profiles the store refuses
+	uint64_t no_room;      // for more of a node: store.h
 	uint64_t bombs;	       // or that would become too large when decompressed
 	uint64_t version;      // of a newer agent
 	uint64_t unknown_key, wrong_node; // of messages

@@ -262,7 +262,7 @@ static void summary(const struct collector *c)
 	say_format("stopped: %llu batches stored, %llu duplicates, %llu refused, %llu put off",
 		   (unsigned long long)metric_get(&n->stored), (unsigned long long)metric_get(&n->duplicates),
 		   (unsigned long long)(metric_get(&n->malformed) + metric_get(&n->broken) + metric_get(&n->bad_profile) +
-					metric_get(&n->bombs) +
+					metric_get(&n->bombs) + metric_get(&n->no_room) +
 					metric_get(&n->version) + metric_get(&n->unknown_key) + metric_get(&n->wrong_node)),
 		   (unsigned long long)metric_get(&n->put_off));
 }

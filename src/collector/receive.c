@@ -58,7 +58,7 @@ static void answer_stored(struct messages *m, struct waiting *w)
 		messages_answer(m, &w->peer, w->token, REPLY_DUPLICATE, "");
 		break;
 	default:
-		metric_add(w->result == -EFBIG ? &c->bombs : &c->bad_profile, 1);
+		metric_add(w->result == -EFBIG ? &c->bombs : w->result == -EUSERS ? &c->no_room : &c->bad_profile, 1);
 		snprintf(text, sizeof(text), "refused batch %llu of node %s: %s", (unsigned long long)w->batch->sequence,
 			 w->batch->node, w->why.text);
 		messages_say(m, text);

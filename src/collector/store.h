@@ -19,6 +19,9 @@ struct store_options {
 	uint64_t max_size;   // bytes on disk, 0 = no limit
 	bool read_only;	     // queries beside a running collector
 	bool no_background;  // roll-ups and retention only when store_maintain is called: for tests
+	// What may be there at most, so that nobody who may send fills the store with what no retention takes away: nodes; of a
+	// node, starts of its agent and ranges of received and lost numbers; of a node and a minute, windows. 0 = the default.
+	unsigned max_nodes, max_entries, max_windows;
 };
 
 int store_open(const struct store_options *options, struct store **ret, struct error *e);
@@ -26,7 +29,7 @@ void store_close(struct store *s);
 
 // Commits all of them in one transaction that is durable when this returns 0 (synchronous=FULL); results[i] is 0 stored,
 // -EEXIST a duplicate by (node, instance, sequence), -EFBIG its profiles are too large when decompressed, -EBADMSG a profile
-// in it is refused (nothing of the batch is kept).
+// in it is refused, -EUSERS there is no room for more of its node (nothing of the batch is kept).
 // A failure (disk full) keeps none of them: the caller acknowledges nothing.
 int store_put(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *e);
 // The same; *whys[i] says why a batch is refused.

@@ -61,7 +61,7 @@ static void comment_coverage(struct query *q)
 	if (c->ambiguous)
 		pprof_add_comment(q->builder, "left_out windows=%u (in sums of one store that share windows with another's)", c->ambiguous);
 	if (c->lost)
-		pprof_add_comment(q->builder, "gap batches=%" PRIu64 " seconds=%.3f (dropped by agents whose spool was full)", c->lost,
+		pprof_add_comment(q->builder, "gap batches=%" PRIu64 " seconds=%.3f (dropped by agents whose spool was full, or by a store that was)", c->lost,
 				  (double)c->lost_ns / 1e9);
 }
 

@@ -117,7 +117,7 @@ static int known_from(struct gaps *g, int64_t agent, int64_t at, int64_t last, i
 	return err;
 }
 
-int gaps_add(struct gaps *g, int64_t agent, const struct batch *b, struct error *e)
+int gaps_add(struct gaps *g, int64_t agent, const struct batch *b, struct entries *entries, struct error *e)
 {
 	struct gap all = { (int64_t)b->gap_first, (int64_t)b->sequence, (int64_t)b->start, (int64_t)b->end, (int64_t)b->gap_bytes };
 	int64_t at = all.first, until;
@@ -132,6 +132,8 @@ int gaps_add(struct gaps *g, int64_t agent, const struct batch *b, struct error 
 		}
 		if (!err)
 			err = known_from(g, agent, at, all.last, &until, e);
+		if (!err)
+			err = entries_take(entries, e);
 		if (!err)
 			err = add_part(g, agent, &all, at, until - 1, e);
 		any = true;
@@ -155,7 +157,7 @@ static int find(struct gaps *g, int64_t agent, int64_t at, struct gap *ret, stru
 	return r;
 }
 
-int gaps_found(struct gaps *g, int64_t agent, uint64_t sequence, struct error *e)
+int gaps_found(struct gaps *g, int64_t agent, uint64_t sequence, struct entries *entries, struct error *e)
 {
 	int64_t at = (int64_t)sequence;
 	sqlite3_stmt *st = g->st[DROP_GAP];
@@ -168,9 +170,35 @@ int gaps_found(struct gaps *g, int64_t agent, uint64_t sequence, struct error *e
 	sqlite3_bind_int64(st, 2, gap.first);
 	sqlite3_bind_int64(st, 3, gap.last);
 	r = db_run(st, "write to", e);
+	entries->used += (gap.first < at) + (gap.last > at) - 1;
 	if (!r && gap.first < at)
 		r = add_part(g, agent, &gap, gap.first, at - 1, e);
 	if (!r && gap.last > at)
 		r = add_part(g, agent, &gap, at + 1, gap.last, e);
 	return r;
+}
+
+int gaps_forgot(struct gaps *g, int64_t agent, uint64_t first, uint64_t last, uint64_t start, uint64_t end, struct error *e)
+{
+	struct gap what = { (int64_t)first, (int64_t)last, (int64_t)start, (int64_t)end, 0 }, before;
+	sqlite3_stmt *st = g->st[DROP_GAP];
+	int r = find(g, agent, what.first, &before, e), err = 0;
+	bool joins = r > 0 && before.last + 1 >= what.first;
+
+	if (r < 0)
+		return r;
+	if (joins) {
+		sqlite3_bind_int64(st, 1, agent);
+		sqlite3_bind_int64(st, 2, before.first);
+		sqlite3_bind_int64(st, 3, before.last);
+		err = db_run(st, "write to", e);
+		what.first = before.first;
+		what.last = before.last > what.last ? before.last : what.last;
+		what.start = before.start < what.start ? before.start : what.start;
+		what.end = before.end > what.end ? before.end : what.end;
+		what.bytes = before.bytes;
+	}
+	if (!err)
+		err = add_part(g, agent, &what, what.first, what.last, e);
+	return err ? err : !joins;
 }

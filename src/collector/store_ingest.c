@@ -17,12 +17,14 @@ enum {
 	ADD_COLUMNS,
 	ADD_PENDING,
 	ADD_REQUESTS,
+	COUNT_WINDOWS,
 	STATEMENTS
 };
 
 static const char *const sql[STATEMENTS] = {
 	[ADD_SPAN] = "INSERT INTO spans(level, node, slot, start, end, agent, sequence, labels, services, notes, lossy) "
 		     "VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+	[COUNT_WINDOWS] = "SELECT count(*) FROM (SELECT 1 FROM spans WHERE level = 0 AND node = ?1 AND slot = ?2 LIMIT ?3)",
 	[ADD_COLUMNS] = "INSERT INTO columns(id, data) VALUES (?1, ?2)",
 	[ADD_PENDING] = "INSERT OR IGNORE INTO pending(level, node, slot, due) VALUES (?1, ?2, ?3, ?4)",
 	[ADD_REQUESTS] = "INSERT INTO requests(node, agent, sequence, start, end, records, first, last, slowest, longest, size, body) "
@@ -54,7 +56,7 @@ struct ingest *ingest_new(struct store *s, struct error *e)
 	for (unsigned i = 0; i < STATEMENTS && !err; i++)
 		err = db_prepare(s->db, sql[i], &in->st[i], e);
 	if (!err) {
-		in->seen = seen_new(s->db, e);
+		in->seen = seen_new(s->db, &s->options, e);
 		in->gaps = in->seen ? gaps_new(s->db, e) : NULL;
 		err = in->gaps ? 0 : -ENOMEM;
 	}
@@ -255,30 +257,58 @@ static int add_requests(struct store *s, const struct batch *b, int64_t node, in
 	return db_run(st, "write to", e);
 }
 
-static int add_data(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct error *e)
+// All windows of a minute are looked at when it is rolled up or asked for.
+static int check_minute(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct error *e)
 {
-	int err = seen_add(s->ingest->seen, agent, b->sequence, e);
+	unsigned max = s->options.max_windows ? s->options.max_windows : MAX_WINDOWS;
+	sqlite3_stmt *st = s->ingest->st[COUNT_WINDOWS];
+	int64_t n;
+	int r;
+
+	if (b->kind != BATCH_WINDOW)
+		return 0;
+	sqlite3_bind_int64(st, 1, node);
+	sqlite3_bind_int64(st, 2, (int64_t)(b->start / level_ns(LEVEL_MINUTE)));
+	sqlite3_bind_int64(st, 3, max);
+	r = db_step(st, "read", e);
+	n = r > 0 ? sqlite3_column_int64(st, 0) : 0;
+	sqlite3_reset(st);
+	if (r < 0 || n < max)
+		return r < 0 ? r : 0;
+	r = seen_has(s->ingest->seen, agent, b->sequence, e);
+	return r < 0 ? r : r ? -EEXIST : error_set(e, -EUSERS, "this minute of its node has %u windows already, as many as it may", max);
+}
+
+static int add_data(struct store *s, const struct batch *b, int64_t node, int64_t agent, struct entries *entries, struct error *e)
+{
+	int err = check_minute(s, b, node, agent, e);
 
 	if (!err)
-		err = gaps_found(s->ingest->gaps, agent, b->sequence, e);
+		err = seen_add(s->ingest->seen, agent, b->sequence, entries, e);
+	if (!err)
+		err = gaps_found(s->ingest->gaps, agent, b->sequence, entries, e);
 	if (err)
 		return err;
 	return b->kind == BATCH_WINDOW ? add_window(s, b, node, agent, e) : add_requests(s, b, node, agent, e);
 }
 
-// *ret: 0 stored, -EEXIST. Other failures are those of the whole transaction.
+// *ret: 0 stored, -EEXIST, -EUSERS. Other failures are those of the whole transaction.
 static int add_batch(struct store *s, const struct batch *b, int *ret, struct error *e)
 {
 	struct seen *seen = s->ingest->seen;
-	int64_t node, agent;
-	int err = seen_node(seen, b->node, b->kind == BATCH_WINDOW ? b->end - b->start : 0, &node, e);
+	struct entries entries = { 0 };
+	int64_t node = 0, agent;
+	int err = seen_node(seen, b->node, b->kind == BATCH_WINDOW ? b->end - b->start : 0, &node, &entries, e);
 
 	if (!err)
-		err = seen_agent(seen, node, b->instance, &agent, e);
+		err = seen_agent(seen, node, b->instance, &agent, &entries, e);
 	if (!err)
-		err = b->kind == BATCH_GAP ? gaps_add(s->ingest->gaps, agent, b, e) : add_data(s, b, node, agent, e);
-	*ret = err == -EEXIST ? err : 0;
-	return *ret ? 0 : err;
+		err = b->kind == BATCH_GAP ? gaps_add(s->ingest->gaps, agent, b, &entries, e) :
+					     add_data(s, b, node, agent, &entries, e);
+	*ret = err == -EEXIST || err == -EUSERS ? err : 0;
+	if (!err || *ret)
+		err = seen_entries(seen, node, &entries, *ret ? NULL : e);
+	return err;
 }
 
 static int put_all(struct store *s, const struct batch *const *batches, unsigned n, int *results, struct error *const *whys,
@@ -290,15 +320,18 @@ static int put_all(struct store *s, const struct batch *const *batches, unsigned
 	ahead_start(&s->ingest->ahead, batches, n);
 	for (unsigned i = 0; i < n && !err; i++) {
 		const struct parsed_batch *p = s->ingest->parsed = ahead_next(&s->ingest->ahead, i);
+		struct error why = p->why;
 
 		if (p->err == -ENOMEM)
 			err = error_set(e, p->err, "out of memory");
 		else if (p->err)
 			results[i] = p->err == -EFBIG ? p->err : -EBADMSG;
 		else
-			err = add_batch(s, batches[i], &results[i], e);
-		if (p->err && whys)
-			*whys[i] = p->why;
+			err = add_batch(s, batches[i], &results[i], &why);
+		if (err && e && !p->err)
+			*e = why;
+		else if (!err && whys && results[i] && results[i] != -EEXIST)
+			*whys[i] = why;
 		ahead_release(&s->ingest->ahead, i);
 	}
 	ahead_stop(&s->ingest->ahead);

@@ -16,7 +16,7 @@
 #include "collector/store_hash.h"
 
 #define STORE_FILE "blkprof.db"
-#define STORE_VERSION 3
+#define STORE_VERSION 4
 #define WINDOW_MAX_NS (86400ull * 1000000000u) // of one batch
 #define HOUR_NS (3600ull * 1000000000u)
 
@@ -73,22 +73,38 @@ struct ingest;
 struct ingest *ingest_new(struct store *s, struct error *e);
 void ingest_free(struct ingest *in);
 
+// Rows of a node that stay for ever: starts of its agent, ranges of received and of lost numbers.
+#define MAX_NODES 100000
+#define MAX_ENTRIES (1u << 20)
+#define MAX_WINDOWS 256 // of a node in a minute
+
+struct entries {
+	int64_t used, max, before; // before this batch
+};
+
+int entries_take(struct entries *n, struct error *e); // 0 or -EUSERS
+
 // store_seen.c: which batches were received.
 struct seen;
-struct seen *seen_new(sqlite3 *db, struct error *e);
+struct seen *seen_new(sqlite3 *db, const struct store_options *options, struct error *e);
 void seen_free(struct seen *n);
-int seen_node(struct seen *n, const char *node, uint64_t length, int64_t *ret, struct error *e);
-int seen_agent(struct seen *n, int64_t node, const uint8_t instance[16], int64_t *ret, struct error *e);
+// Each that adds something: also -EUSERS.
+int seen_node(struct seen *n, const char *node, uint64_t length, int64_t *ret, struct entries *ret_entries, struct error *e);
+int seen_agent(struct seen *n, int64_t node, const uint8_t instance[16], int64_t *ret, struct entries *entries, struct error *e);
+int seen_has(struct seen *n, int64_t agent, uint64_t sequence, struct error *e); // 1, 0
+int seen_entries(struct seen *n, int64_t node, const struct entries *entries, struct error *e); // writes them down
 // -EEXIST when the sequence was seen before; else it is now.
-int seen_add(struct seen *n, int64_t agent, uint64_t sequence, struct error *e);
+int seen_add(struct seen *n, int64_t agent, uint64_t sequence, struct entries *entries, struct error *e);
 
 // store_gaps.c: which batches an agent had to drop.
 struct gaps;
 struct gaps *gaps_new(sqlite3 *db, struct error *e);
 void gaps_free(struct gaps *g);
 // Those of the record that are neither here nor known to be lost; -EEXIST when that is none of them.
-int gaps_add(struct gaps *g, int64_t agent, const struct batch *b, struct error *e);
+int gaps_add(struct gaps *g, int64_t agent, const struct batch *b, struct entries *entries, struct error *e);
+// Batches that the store had and had to drop: 1 when that is a gap of its own, 0 when it continues one.
+int gaps_forgot(struct gaps *g, int64_t agent, uint64_t first, uint64_t last, uint64_t start, uint64_t end, struct error *e);
 // A batch that was taken for lost is here.
-int gaps_found(struct gaps *g, int64_t agent, uint64_t sequence, struct error *e);
+int gaps_found(struct gaps *g, int64_t agent, uint64_t sequence, struct entries *entries, struct error *e);
 
 #endif

@@ -16,22 +16,17 @@ int query_note_gap(struct query_node *n, struct source what, uint64_t start, uin
 }
 
 // From `at` on: how far it is all known (true, to *ret) or all missing (false).
-static bool run_at(const struct sources *known, int64_t agent, uint64_t at, uint64_t last, uint64_t *ret)
+static bool run_at(const struct taken *known, int64_t agent, uint64_t at, uint64_t last, uint64_t *ret)
 {
-	*ret = last;
-	for (size_t i = 0; i < known->n; i++) {
-		const struct source *s = &known->source[i];
+	const struct source *s = taken_from(known, agent, at);
+	bool here = s && s->first <= at;
 
-		if (s->agent != agent || s->last < at)
-			continue;
-		if (s->first <= at) {
-			*ret = s->last < last ? s->last : last;
-			return true;
-		}
-		if (s->first - 1 < *ret)
-			*ret = s->first - 1;
-	}
-	return false;
+	*ret = last;
+	if (here && s->last < last)
+		*ret = s->last;
+	else if (s && !here && s->first - 1 < last)
+		*ret = s->first - 1;
+	return here;
 }
 
 static void add_missing(struct query *q, const struct query_gap *g, uint64_t first, uint64_t last)
@@ -55,7 +50,7 @@ static int add_gap(struct query *q, struct query_node *n, const struct query_gap
 	for (uint64_t at = g->what.first; at <= last; at = until + 1)
 		if (!run_at(&n->taken, g->what.agent, at, last, &until))
 			add_missing(q, g, at, until);
-	return sources_add(&n->taken, g->what);
+	return taken_add(&n->taken, g->what);
 }
 
 int query_end_lost(struct query *q, struct error *e)

@@ -214,7 +214,7 @@ int query_start(struct query *q, struct error *e)
 void query_clear_nodes(struct query *q)
 {
 	for (size_t i = 0; i < q->n_nodes; i++) {
-		sources_free(&q->node[i]->taken);
+		taken_free(&q->node[i]->taken);
 		intervals_free(&q->node[i]->when);
 		free(q->node[i]->total);
 		free(q->node[i]->lost);

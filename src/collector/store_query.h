@@ -24,7 +24,7 @@ struct query_gap {
 
 struct query_node {
 	char name[BATCH_NODE_MAX + 1];
-	struct sources taken;
+	struct taken taken;
 	struct query_gap *lost;
 	size_t n_lost, lost_cap;
 	struct intervals when;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "collector/store_maintenance.h"
+#include "collector/store_sources.h"
 #include "common/clock.h"
 
 #define SPANS_A_STEP 64
@@ -25,6 +26,9 @@ enum {
 	DROP_REQUESTS,
 	OLDEST,
 	OLDEST_REQUEST,
+	RECENT,
+	LOST,
+	GAPS_GONE,
 	STATEMENTS
 };
 
@@ -40,11 +44,21 @@ static const char *const sql[STATEMENTS] = {
 	[DROP_GAPS] = "DELETE FROM gaps WHERE end < ?1",
 	[DROP_REQUESTS] = "DELETE FROM requests WHERE id IN (SELECT id FROM requests WHERE node = ?1 AND start < ?2 LIMIT ?3)",
 	[OLDEST] = "SELECT min((SELECT min(slot) FROM spans WHERE level = ?1 AND node = n.id)) FROM nodes n",
+	// Those that the next level has, or (?5) does not have.
+	[RECENT] = "SELECT id, start, end, agent, sequence, sources FROM spans s WHERE level = ?1 AND node = ?2 AND slot <= ?3 AND "
+		   "?5 = (level = 3 OR EXISTS (SELECT 1 FROM pending p WHERE p.node = s.node AND p.level = s.level + 1 AND p.slot = "
+		   "s.start / CASE s.level WHEN 0 THEN 60000000000 WHEN 1 THEN 600000000000 ELSE 3600000000000 END)) "
+		   "ORDER BY slot, start LIMIT ?4",
+	[LOST] = "UPDATE nodes SET entries = entries + ?2 WHERE id = ?1",
+	[GAPS_GONE] = "UPDATE nodes SET entries = max(0, entries - (SELECT count(*) FROM gaps g JOIN agents a ON a.id = g.agent "
+		      "WHERE g.end < ?1 AND a.node = nodes.id)) WHERE id IN "
+		      "(SELECT a.node FROM gaps g JOIN agents a ON a.id = g.agent WHERE g.end < ?1)",
 	[OLDEST_REQUEST] = "SELECT min((SELECT min(start) FROM requests WHERE node = n.id)) FROM nodes n",
 };
 
 struct retention {
 	sqlite3_stmt *st[STATEMENTS];
+	struct gaps *gaps;
 	// Where the sweep by age is: node and level.
 	int64_t node;
 	unsigned level;
@@ -61,6 +75,10 @@ int retention_new(struct store *s, struct retention **ret, struct error *e)
 
 	for (unsigned i = 0; i < STATEMENTS && !err; i++)
 		err = db_prepare(s->db, sql[i], &r->st[i], e);
+	if (!err) {
+		r->gaps = gaps_new(s->db, e);
+		err = r->gaps ? 0 : -ENOMEM;
+	}
 	if (err)
 		retention_free(r);
 	else
@@ -74,6 +92,7 @@ void retention_free(struct retention *r)
 		return;
 	for (unsigned i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(r->st[i]);
+	gaps_free(r->gaps);
 	free(r);
 }
 
@@ -180,6 +199,10 @@ static int sweep(struct store *s, uint64_t now, struct error *e)
 	if (more)
 		return 1;
 	r->swept = now;
+	sqlite3_bind_int64(r->st[GAPS_GONE], 1, (int64_t)before);
+	err = db_run(r->st[GAPS_GONE], "clean up", e);
+	if (err)
+		return err;
 	sqlite3_bind_int64(r->st[DROP_GAPS], 1, (int64_t)before);
 	return db_run(r->st[DROP_GAPS], "clean up", e);
 }
@@ -229,7 +252,7 @@ static int drop_hour(struct store *s, unsigned level, uint64_t now, unsigned *re
 	int64_t slot;
 	int err = oldest(r, level, &slot, e), more;
 
-	// The last hours stay for as long as anything coarser is there.
+	// The last hours stay for as long as anything older is there.
 	if (err || slot < 0 || (uint64_t)slot / per_hour + 2 > now / HOUR_NS)
 		return err;
 	r->node = 0;
@@ -261,6 +284,106 @@ static int drop_requests(struct store *s, unsigned *ret_n, struct error *e)
 	return err;
 }
 
+// A span of which nothing coarser is there.
+struct last_span {
+	int64_t id, agent;
+	uint64_t sequence, start, end;
+	struct sources sources; // of a roll-up
+};
+
+static int read_last(sqlite3_stmt *st, unsigned level, struct last_span *to, struct error *e)
+{
+	struct intervals when = { 0 };
+	int err = 0;
+
+	*to = (struct last_span){ .id = sqlite3_column_int64(st, 0), .start = (uint64_t)sqlite3_column_int64(st, 1),
+				  .end = (uint64_t)sqlite3_column_int64(st, 2), .agent = sqlite3_column_int64(st, 3),
+				  .sequence = (uint64_t)sqlite3_column_int64(st, 4) };
+	if (level)
+		err = sources_unpack(sqlite3_column_blob(st, 5), (size_t)sqlite3_column_bytes(st, 5), &to->sources, &when);
+	else
+		err = sources_append(&to->sources, (struct source){ to->agent, to->sequence, to->sequence });
+	intervals_free(&when);
+	// What is damaged is dropped all the same, and nobody can say what was in it.
+	return err == -ENOMEM ? error_set(e, err, "out of memory") : 0;
+}
+
+static int remember_lost(struct retention *r, int64_t node, const struct last_span *l, struct error *e)
+{
+	int64_t added = 0;
+	int n = 0;
+
+	for (size_t i = 0; i < l->sources.n && n >= 0; i++) {
+		const struct source *w = &l->sources.source[i];
+
+		n = gaps_forgot(r->gaps, w->agent, w->first, w->last, l->start, l->end, e);
+		added += n > 0;
+	}
+	if (n < 0 || !added)
+		return n < 0 ? n : 0;
+	sqlite3_bind_int64(r->st[LOST], 1, node);
+	sqlite3_bind_int64(r->st[LOST], 2, added);
+	return db_run(r->st[LOST], "write to", e);
+}
+
+// Spans of a node up to a slot that the next level has, or, with `lost`, that it does not have: these are remembered as gaps.
+static int drop_recent_of(struct retention *r, unsigned level, uint64_t slot, bool lost, unsigned *ret_n, struct error *e)
+{
+	sqlite3_stmt *st = r->st[RECENT];
+	struct last_span last[SPANS_A_STEP];
+	unsigned n = 0;
+	int err;
+
+	sqlite3_bind_int64(st, 1, level);
+	sqlite3_bind_int64(st, 2, r->node);
+	sqlite3_bind_int64(st, 3, (int64_t)slot);
+	sqlite3_bind_int64(st, 4, SPANS_A_STEP);
+	sqlite3_bind_int64(st, 5, lost);
+	while ((err = db_step(st, "read", e)) > 0 && n < SPANS_A_STEP) {
+		err = read_last(st, level, &last[n++], e);
+		if (err)
+			break;
+	}
+	sqlite3_reset(st);
+	for (unsigned i = 0; i < n; i++) {
+		if (err >= 0 && lost)
+			err = remember_lost(r, r->node, &last[i], e);
+		if (err >= 0)
+			err = drop_span(r, last[i].id, e);
+		sources_free(&last[i].sources);
+	}
+	*ret_n += n;
+	return err < 0 ? err : 0;
+}
+
+// The oldest slot of a level, of all nodes.
+static int drop_recent(struct store *s, unsigned level, bool lost, unsigned *ret_n, struct error *e)
+{
+	struct retention *r = s->maintenance->retention;
+	int64_t slot;
+	int err = oldest(r, level, &slot, e), more = 0;
+
+	if (err || slot < 0)
+		return err;
+	r->node = 0;
+	while (!err && *ret_n < SPANS_A_STEP && (more = next_node(r, e)) > 0)
+		err = drop_recent_of(r, level, (uint64_t)slot, lost, ret_n, e);
+	r->node = 0;
+	return err ? err : more < 0 ? more : 0;
+}
+
+// Nothing but the last hours is left and it is still too much: the oldest of them go, and what goes with them for ever is
+// remembered.
+static int drop_last_hours(struct store *s, unsigned *ret_n, struct error *e)
+{
+	int err = 0;
+
+	for (unsigned lost = 0; lost < 2; lost++)
+		for (unsigned level = 0; level < LEVELS && !err && !*ret_n; level++)
+			err = drop_recent(s, level, lost, ret_n, e);
+	return err;
+}
+
 static int shrink(struct store *s, uint64_t now, struct error *e)
 {
 	uint64_t used;
@@ -276,6 +399,8 @@ static int shrink(struct store *s, uint64_t now, struct error *e)
 		err = drop_hour(s, level, now, &n, e);
 	if (!err && !n)
 		err = drop_requests(s, &n, e);
+	if (!err && !n)
+		err = drop_last_hours(s, &n, e);
 	return err ? err : n != 0;
 }
 

@@ -48,7 +48,8 @@ struct rollup {
 	size_t n, cap, allocated;
 	struct idmap by_service; // index + 1
 	struct notes notes;
-	struct sources sources;
+	struct taken taken;
+	struct sources sources; // the same as a list
 	struct intervals when;
 	uint64_t start, end, windows;
 	uint32_t labels;
@@ -82,6 +83,7 @@ static void clear(struct rollup *r)
 	r->n = 0;
 	idmap_clear(&r->by_service);
 	notes_clear(&r->notes);
+	taken_clear(&r->taken);
 	r->sources.n = r->when.n = 0;
 	r->services.len = r->packed_notes.len = r->packed_sources.len = 0;
 	r->start = UINT64_MAX;
@@ -104,6 +106,7 @@ void rollup_free(struct rollup *r)
 	free(r->service);
 	idmap_free(&r->by_service);
 	notes_free(&r->notes);
+	taken_free(&r->taken);
 	sources_free(&r->sources);
 	intervals_free(&r->when);
 	buf_free(&r->services);
@@ -210,7 +213,7 @@ static int add_before(void *context, struct span *s, struct error *e)
 
 	r->before = s->id;
 	for (size_t i = 0; i < s->sources.n; i++)
-		if (sources_add(&r->sources, s->sources.source[i]))
+		if (taken_add(&r->taken, s->sources.source[i]))
 			return no_memory(e);
 	return add_span(r, s, e);
 }
@@ -246,7 +249,8 @@ static int pack(struct rollup *r, struct error *e)
 		if (o)
 			r->services.len += (size_t)(wire_put_varint(o, r->service[i].service) - o);
 	}
-	if (r->services.error || notes_pack(&r->notes, &r->packed_notes) || sources_pack(&r->sources, &r->when, &r->packed_sources))
+	if (r->services.error || notes_pack(&r->notes, &r->packed_notes) || taken_list(&r->taken, &r->sources) ||
+	    sources_pack(&r->sources, &r->when, &r->packed_sources))
 		return no_memory(e);
 	return 0;
 }
@@ -294,7 +298,7 @@ static int make(struct store *s, unsigned level, int64_t node, uint64_t slot, st
 {
 	struct rollup *r = s->maintenance->rollup;
 	uint64_t ambiguous = 0;
-	struct spans_query q = { .node = node, .from = 0, .to = INT64_MAX, .taken = &r->sources, .fn = add_new, .context = r,
+	struct spans_query q = { .node = node, .from = 0, .to = INT64_MAX, .taken = &r->taken, .fn = add_new, .context = r,
 				 .ret_ambiguous = &ambiguous };
 	int err;
 

@@ -56,6 +56,10 @@ static const char *const migrations[STORE_VERSION + 1] = {
 	      "INSERT INTO indexing VALUES (1, 0, 0, 0, 0, 0);"
 	      "CREATE TRIGGER requests_dropped AFTER DELETE ON requests WHEN (SELECT active AND old.id >= batch FROM indexing) "
 	      "BEGIN UPDATE indexing SET dropped = dropped + max(0, old.records - iif(old.id = batch, record, 0)); END;",
+	[4] = "ALTER TABLE nodes ADD COLUMN entries INTEGER NOT NULL DEFAULT 0;"
+	      "UPDATE nodes SET entries = (SELECT count(*) FROM agents WHERE node = nodes.id) + "
+	      "(SELECT count(*) FROM seen WHERE agent IN (SELECT id FROM agents WHERE node = nodes.id)) + "
+	      "(SELECT count(*) FROM gaps WHERE agent IN (SELECT id FROM agents WHERE node = nodes.id));",
 };
 
 static int migrate(sqlite3 *db, int64_t version, struct error *e)

@@ -14,38 +14,8 @@ void sources_free(struct sources *s)
 	memset(s, 0, sizeof(*s));
 }
 
-bool sources_has(const struct sources *s, struct source w)
+int sources_append(struct sources *s, struct source w)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (s->source[i].agent == w.agent && s->source[i].first <= w.first && w.last <= s->source[i].last)
-			return true;
-	return false;
-}
-
-bool sources_meets(const struct sources *s, struct source w)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->source[i].agent == w.agent && s->source[i].first <= w.last && w.first <= s->source[i].last)
-			return true;
-	return false;
-}
-
-static bool touches(struct source a, struct source b)
-{
-	return a.agent == b.agent && a.first <= b.last + 1 && b.first <= a.last + 1;
-}
-
-int sources_add(struct sources *s, struct source w)
-{
-	for (size_t i = 0; i < s->n;) {
-		if (!touches(s->source[i], w)) {
-			i++;
-			continue;
-		}
-		w.first = w.first < s->source[i].first ? w.first : s->source[i].first;
-		w.last = w.last > s->source[i].last ? w.last : s->source[i].last;
-		s->source[i] = s->source[--s->n];
-	}
 	if (memory_grow(NULL, &s->source, &s->cap, s->n + 1, sizeof(w)))
 		return -ENOMEM;
 	s->source[s->n++] = w;
@@ -155,7 +125,7 @@ int sources_unpack(const void *data, size_t len, struct sources *s, struct inter
 		if (wire_get_varint(&p, end, &a) || wire_get_varint(&p, end, &b) || wire_get_varint(&p, end, &c) ||
 		    a > INT64_MAX || b > INT64_MAX || c > INT64_MAX - b)
 			return -EBADMSG;
-		if (sources_add(s, (struct source){ (int64_t)a, b, b + c }))
+		if (sources_append(s, (struct source){ (int64_t)a, b, b + c }))
 			return -ENOMEM;
 	}
 	if (wire_get_varint(&p, end, &n))

@@ -30,9 +30,7 @@ struct intervals {
 };
 
 void sources_free(struct sources *s);
-bool sources_has(const struct sources *s, struct source what);	     // all of it
-bool sources_meets(const struct sources *s, struct source what);     // some of it
-int sources_add(struct sources *s, struct source what);		     // joined with its neighbours; 0 or -ENOMEM
+int sources_append(struct sources *s, struct source what); // 0 or -ENOMEM
 void intervals_free(struct intervals *s);
 int intervals_add(struct intervals *s, uint64_t start, uint64_t end); // 0 or -ENOMEM
 void intervals_unite(struct intervals *s);			     // sorted and disjoint

@@ -206,8 +206,8 @@ static enum meets meets(const struct spans_query *q, const struct span *s)
 	for (size_t i = 0; i < s->sources.n; i++) {
 		struct source w = known_as(q, s->sources.source[i]);
 
-		some += sources_meets(q->taken, w);
-		all += sources_has(q->taken, w);
+		some += taken_meets(q->taken, w);
+		all += taken_has(q->taken, w);
 	}
 	return all == s->sources.n ? MEETS_ALL : some ? MEETS_SOME : MEETS_NONE;
 }
@@ -217,9 +217,9 @@ static int take(const struct spans_query *q, struct span *s, struct error *e)
 	int err = 0;
 
 	for (size_t i = 0; i < s->sources.n && !err; i++)
-		err = sources_add(q->taken, known_as(q, s->sources.source[i]));
+		err = taken_add(q->taken, known_as(q, s->sources.source[i]));
 	if (!s->level)
-		err = sources_add(q->taken, known_as(q, s->source));
+		err = taken_add(q->taken, known_as(q, s->source));
 	if (err)
 		return error_set(e, err, "out of memory");
 	return s->end > q->from && s->start < q->to ? q->fn(q->context, s, e) : 0;
@@ -231,7 +231,7 @@ static int choose_windows(struct spans *s, const struct spans_query *q, uint64_t
 	int err = list_read(s, q->node, LEVEL_WINDOW, minute, minute, &l, e);
 
 	for (size_t i = 0; i < l.n && !err; i++)
-		if (!sources_has(q->taken, known_as(q, l.span[i].source)))
+		if (!taken_has(q->taken, known_as(q, l.span[i].source)))
 			err = take(q, &l.span[i], e);
 	list_free(&l);
 	return err;

@@ -5,7 +5,7 @@
 #define BLKPROF_COLLECTOR_STORE_SPANS_H
 
 #include "collector/store_internal.h"
-#include "collector/store_sources.h"
+#include "collector/store_taken.h"
 
 struct span {
 	int64_t id;
@@ -33,7 +33,7 @@ struct spans_query {
 	uint64_t from, to, longest;
 	// By which other stores know an agent: NULL = by its id. `taken` has the batches that are in the result already.
 	int64_t (*agent)(void *context, int64_t agent);
-	struct sources *taken;
+	struct taken *taken;
 	span_fn fn;
 	void *context;
 	uint64_t *ret_ambiguous; // windows in roll-ups that share some batches, not all, with what was taken
