@@ -388,6 +388,7 @@ int recorder_stop(struct recorder *r, struct error *e)
 	uint32_t window = probes_state(r->probes)->window;
 	const struct rows_info *info;
 	struct rows *rows = NULL;
+	uint64_t real = clock_realtime();
 	int err;
 
 	r->stop = clock_monotonic();
@@ -408,7 +409,7 @@ int recorder_stop(struct recorder *r, struct error *e)
 	recorder_sum_losses(r);
 	if (!err) {
 		info = rows_get_info(rows);
-		err = window_new(r, rows, info->start, r->stop, clock_realtime(), &r->last);
+		err = window_new(r, rows, info->start, r->stop, real, &r->last);
 	}
 	if (err)
 		rows_free(rows);

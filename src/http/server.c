@@ -15,6 +15,7 @@
 #include "http/internal.h"
 
 #define PEM_MAX (1 << 20)
+#define ANSWER_MS 200 // for answers to go out when the server ends
 
 struct http_server {
 	struct http_options options;
@@ -27,6 +28,7 @@ struct http_server {
 	struct buf cert, key, ca;
 	uint64_t sending; // bytes of answers that clients are reading
 	bool stopping;
+	uint64_t unanswered; // jobs whose answers have not gone out
 };
 
 bool http_stopping(const struct http_server *s)
@@ -221,6 +223,7 @@ static enum MHD_Result start(struct http_server *s, struct MHD_Connection *c, co
 	// Before it is queued: a worker may be done with it at once.
 	j->state = JOB_QUEUED;
 	*job = j;
+	metric_add(&s->unanswered, 1);
 	MHD_suspend_connection(c);
 	if (http_workers_add(s->workers, j))
 		return MHD_YES;
@@ -267,8 +270,10 @@ static void on_completed(void *context, struct MHD_Connection *c, void **job, en
 
 	(void)c;
 	(void)why;
-	if (j)
+	if (j) {
 		metric_add(&s->sending, -j->sending);
+		metric_add(&s->unanswered, -1ull);
+	}
 	job_free(j);
 	*job = NULL;
 }
@@ -392,6 +397,13 @@ int http_server_new(const struct http_options *options, const struct http_route 
 	return 0;
 }
 
+// Those who waited are told why they get nothing; who does not read is not waited for.
+static void send_answers(const struct http_server *s)
+{
+	for (unsigned ms = 0; ms < ANSWER_MS && metric_get(&s->unanswered); ms++)
+		usleep(1000);
+}
+
 void http_server_free(struct http_server *s)
 {
 	int fd = -1;
@@ -403,8 +415,10 @@ void http_server_free(struct http_server *s)
 		fd = MHD_quiesce_daemon(s->daemon);
 	// Suspended connections must have been resumed before the daemon is stopped.
 	http_workers_free(s->workers);
-	if (s->daemon)
+	if (s->daemon) {
+		send_answers(s);
 		MHD_stop_daemon(s->daemon);
+	}
 	// Not before: its thread looks at the socket, and the number could be another file's by then.
 	if (fd >= 0)
 		close(fd);

@@ -271,6 +271,7 @@ static void ends(void **state)
 	struct world w = { 0 };
 	struct http_server *s = serve(&o, &w);
 	int running = connect_to(http_port(s)), waiting = connect_to(http_port(s));
+	char *text;
 
 	ask(running, "/slow", "");
 	while (!w.started)
@@ -278,7 +279,10 @@ static void ends(void **state)
 	ask(waiting, "/large", "");
 	usleep(50000);
 	http_server_free(s);
-	close(running);
+	// Who waited has an answer, though the server ended at once.
+	text = answer(running);
+	assert_non_null(strstr(text, "done"));
+	free(text);
 	close(waiting);
 }
 
