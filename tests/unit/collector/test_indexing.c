@@ -44,8 +44,12 @@ struct seen_documents {
 static int see(void *context, const char *node, const void *document, size_t size)
 {
 	struct seen_documents *d = context;
-	uint64_t number = strtoull(strstr(document, "number_l\":") + 10, NULL, 10);
+	const char *at = memmem(document, size, "number_l\":", 10);
+	uint64_t number = 0;
 
+	assert_non_null(at);
+	for (at += 10; at < (const char *)document + size && *at >= '0' && *at <= '9'; at++)
+		number = number * 10 + (uint64_t)(*at - '0');
 	assert_string_equal(node, "n1");
 	assert_true(number > d->last);
 	d->last = number;
