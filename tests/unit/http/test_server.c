@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/metrics.h"
 #include "common/file.h"
 #include "http/server.h"
 
@@ -203,7 +204,7 @@ static void tokens(void **state)
 	expect(port, "/hello", "Authorization: Bearer \r\n", "401", "token");
 	expect(port, "/hello", basic, "200", "hello");
 	expect(port, "/hello", "Authorization: Basic !!!\r\n", "401", "token");
-	assert_int_equal(http_get_counters(s)->refused_token, 6);
+	assert_int_equal(metric_get(&http_get_counters(s)->refused_token), 6);
 	http_server_free(s);
 	// From other machines not without one.
 	assert_int_equal(http_server_new(&outside, routes, &w, &s, &e), -EACCES);
@@ -298,7 +299,7 @@ static void slow_readers(void **state)
 
 	ask(first, "/large", "");
 	ask(second, "/large", "");
-	while (http_get_counters(s)->bytes < 20000000)
+	while (metric_get(&http_get_counters(s)->bytes) < 20000000)
 		usleep(1000);
 	expect(port, "/large", "", "503", "Retry-After");
 	expect(port, "/hello", "", "200", "hello");
