@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/metrics.h"
 #include "common/file.h"
+#include "common/metrics.h"
 #include "http/server.h"
 
 struct world {
