@@ -6,7 +6,7 @@ wait_for() {
 	n=0
 	until grep -q "$1" "$2" 2>/dev/null; do
 		n=$((n + 1))
-		[ $n -lt 600 ] || { echo "$name: no '$1'" >>/out/failed; return 1; }
+		[ $n -lt 300 ] && kill -0 $tracer 2>/dev/null || { echo "$name: no '$1'" >>/out/failed; return 1; }
 		sleep 0.1
 	done
 }
@@ -34,6 +34,7 @@ trace() {
 	kill $load 2>/dev/null
 	wait $load 2>/dev/null
 	rm -f /tmp/in /tmp/done
+	[ ! -e /out/failed ] || { cat "/out/$name.txt" && exit 1; }
 }
 
 until='done'
