@@ -64,6 +64,7 @@ int tracer_new(const struct tracer_options *options, struct tracer **ret, struct
 		tracer_free(t);
 		return err;
 	}
+	tracer_requests_begin(t);
 	*ret = t;
 	return 0;
 }
@@ -72,6 +73,7 @@ void tracer_free(struct tracer *t)
 {
 	if (!t)
 		return;
+	requests_free(t->requests);
 	recorder_free(t->recorder);
 	tracer_forget(t);
 	free(t->early);
@@ -91,6 +93,7 @@ static void say_start(struct tracer *t)
 	e.time = t->start = clock_monotonic();
 	e.boottime = clock_ns(CLOCK_BOOTTIME);
 	e.realtime = clock_realtime();
+	t->to_realtime = e.realtime - e.time;
 	e.cpu = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	e.text = uname(&u) ? "" : u.release;
 	e.text_len = (uint32_t)strlen(e.text);
@@ -143,6 +146,8 @@ int tracer_poll(struct tracer *t, int timeout_ms)
 {
 	int err = recorder_poll(t->recorder, timeout_ms), lost = say_losses(t);
 
+	if (!lost)
+		lost = tracer_requests_poll(t);
 	return t->error ? t->error : err < 0 ? err : lost;
 }
 
@@ -155,6 +160,7 @@ int tracer_stop(struct tracer *t, struct error *e)
 	if (err)
 		return err;
 	err = say_losses(t);
+	tracer_requests_end(t);
 	tracer_say(t, &stop);
 	if (t->error)
 		err = t->error;

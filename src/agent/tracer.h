@@ -11,6 +11,7 @@ struct tracer;
 
 struct tracer_options {
 	struct filter filter; // by process and cgroup; without either: everything that runs
+	bool requests;	      // of HTTP that the processes serve; of processes only
 	bool stacks;	      // of I/O, and of where threads sleep
 	// Gets each event, EVENT_START first, about in order of time. What it returns other than 0 ends the recording.
 	int (*event)(void *context, const struct event *e);
@@ -24,5 +25,8 @@ int tracer_start(struct tracer *t, struct error *e);
 int tracer_poll(struct tracer *t, int timeout_ms);
 int tracer_stop(struct tracer *t, struct error *e);
 const char *tracer_backend_reason(const struct tracer *t); // which form of the programs is used where it is not the best
+
+// Why requests are not followed though they were wanted, or "".
+const char *tracer_requests_reason(const struct tracer *t);
 
 #endif

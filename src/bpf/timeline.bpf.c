@@ -87,13 +87,6 @@ int BPF_PROG(on_new, struct task_struct *task)
 	return 0;
 }
 
-SEC("?tp_btf/task_rename")
-int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
-{
-	task_renamed(task, comm);
-	return 0;
-}
-
 SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, u32 old_tid)
 {

@@ -156,14 +156,24 @@ static __always_inline void task_started(struct task_struct *task)
 	thread_event(TIMELINE_NEW, task, (u32)bpf_get_current_pid_tgid(), &rec);
 }
 
-static __always_inline void task_renamed(struct task_struct *task, const char *comm)
+/* Raw everywhere: up to 5.16 a typed program may not take a pointer to characters. User space knows whether the thread is
+ * one of those that are wanted. */
+SEC("?raw_tp/task_rename")
+int on_rename(struct bpf_raw_tracepoint_args *ctx)
 {
+	struct task_struct *task = (struct task_struct *)ctx->args[0];
 	struct thread_rec rec = {};
 
-	if (!state.active || !task_wanted(task))
-		return;
-	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), comm);
-	thread_event(TIMELINE_RENAME, task, 0, &rec);
+	rec.tgid = BPF_CORE_READ(task, tgid);
+	if (!state.active || (config.by_pid && !bpf_map_lookup_elem(&filter_pids, &rec.tgid)))
+		return 0;
+	rec.type = TIMELINE_RENAME;
+	rec.cpu = bpf_get_smp_processor_id();
+	rec.time = bpf_ktime_get_ns();
+	rec.tid = BPF_CORE_READ(task, pid);
+	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), (const char *)ctx->args[1]);
+	send(&rec, sizeof(rec), TIMELINE_LOST_THREAD);
+	return 0;
 }
 
 static __always_inline void task_executed(struct task_struct *task, u32 old_tid)

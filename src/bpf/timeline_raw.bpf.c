@@ -88,13 +88,6 @@ int on_new(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-SEC("?raw_tp/task_rename")
-int on_rename(struct bpf_raw_tracepoint_args *ctx)
-{
-	task_renamed((struct task_struct *)ctx->args[0], (const char *)ctx->args[1]);
-	return 0;
-}
-
 SEC("?raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -151,7 +151,8 @@ static int poll_until_end(struct run *r, struct tracer *tracer, struct error *e)
 
 static int record(struct run *r, struct error *e)
 {
-	struct tracer_options to = { .filter = r->filter, .stacks = r->o->stacks, .event = take, .context = r };
+	struct tracer_options to = { .filter = r->filter, .requests = !r->o->no_requests, .stacks = r->o->stacks,
+				     .event = take, .context = r };
 	struct tracer *tracer = NULL;
 	int err = tracer_new(&to, &tracer, e);
 

@@ -28,6 +28,9 @@ const struct option_spec timeline_option_table[] = {
 	{ .name = "stacks", .letter = 's', .set = option_set_flag, AT(stacks),
 	  .help = "Show the stack of each I/O and of each sleep, the program's and the kernel's. It costs some microseconds for "
 		  "each." },
+	{ .name = "no-requests", .set = option_set_flag, AT(no_requests),
+	  .help = "Do not look for HTTP requests that the processes of --pid serve. Looking slows all system calls of the node "
+		  "somewhat." },
 	{ .name = "max-size", .argument = "SIZE", .set = option_set_size, .min = 1 << 20, .max = 1ull << 40, AT(max_size),
 	  .help = "End the trace before it is larger than SIZE (512M by default). What is left out is said in it, and the summary "
 		  "still counts it." },

@@ -9,7 +9,7 @@ struct timeline_options_cli {
 	uint64_t duration_ns; // 0 = until a signal
 	const char *output, *raw, *from_file;
 	struct filter_options filter;
-	bool all, stacks;
+	bool all, stacks, no_requests;
 	uint64_t max_size;
 	uint32_t rows;
 };

@@ -44,12 +44,13 @@ static const struct form forms[EVENT_TYPES] = {
 	[EVENT_SUBMIT] = { { WHO, F(id), F(sector), F(size), F(device), F(op), F(stack) }, .comm = true },
 	[EVENT_END] = { { F(time), F(cpu), F(id), F(submit), F(issue), F(flags) } },
 	[EVENT_LOST] = { { F(time), F(op), F(id) } },
+	[EVENT_REQUEST] = { { F(time), F(submit), F(tid), F(tgid), F(state) }, .text = true },
 };
 
 const char *lost_name(unsigned lost)
 {
 	static const char *const names[LOST_KINDS] = { "switches", "wake-ups", "thread events", "submissions", "completions",
-						       "stacks" };
+						       "stacks", "requests" };
 
 	return lost < LOST_KINDS ? names[lost] : "?";
 }

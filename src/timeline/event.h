@@ -31,7 +31,8 @@ enum event_type {
 	EVENT_SUBMIT = 12, // time, cpu, tid, tgid, comm, id, sector, size, device, op, stack
 	EVENT_END = 13,	   // time, cpu, id, submit, issue, flags
 	EVENT_LOST = 14,   // time, op = enum lost, id = how many
-	EVENT_TYPES = 15,
+	EVENT_REQUEST = 15, // time = its end, submit = its start, tid, tgid, state = status; text = "METHOD PATH"
+	EVENT_TYPES = 16,
 };
 
 enum event_flag {
@@ -54,6 +55,7 @@ enum lost {
 	LOST_SUBMIT,
 	LOST_END,
 	LOST_STACK,
+	LOST_REQUEST,
 	LOST_KINDS,
 };
 

@@ -50,6 +50,15 @@ static void print_wakers(struct timeline *t, const struct thread *th, struct buf
 		buf_printf(to, "%s%s %" PRIu64, i ? ", " : "", waker_name(t, &sorted[i], name, sizeof(name)), sorted[i].count);
 }
 
+static void print_requests(const struct thread *th, struct buf *to)
+{
+	char time[32];
+
+	if (th->requests)
+		buf_printf(to, "%s%" PRIu64 " requests of %s", th->woken ? "; " : "", th->requests,
+			   text_time(time, sizeof(time), (double)th->request_time / (double)th->requests));
+}
+
 static void print_thread(struct timeline *t, const struct thread *th, struct buf *to)
 {
 	char name[32], a[32], b[32], c[32], d[32], e[32];
@@ -61,6 +70,7 @@ static void print_thread(struct timeline *t, const struct thread *th, struct buf
 		   text_time(d, sizeof(d), (double)(th->time[THREAD_BLOCKED] + th->time[THREAD_STOPPED])),
 		   text_time(e, sizeof(e), (double)th->time[THREAD_SLEEPING]), th->voluntary, th->involuntary, th->ops, th->woken);
 	print_wakers(t, th, to);
+	print_requests(th, to);
 	buf_byte(to, '\n');
 }
 
@@ -151,8 +161,11 @@ void timeline_summary(struct timeline *t, unsigned rows, struct buf *to)
 	char time[32], n[32], m[32];
 
 	timeline_get_stats(t, &s);
-	buf_printf(to, "%s, %zu threads, %s switches, %s I/O\n", text_time(time, sizeof(time), (double)s.duration), s.threads,
+	buf_printf(to, "%s, %zu threads, %s switches, %s I/O", text_time(time, sizeof(time), (double)s.duration), s.threads,
 		   text_count(n, sizeof(n), s.switches), text_count(m, sizeof(m), s.ops));
+	if (s.requests)
+		buf_printf(to, ", %s requests", text_count(n, sizeof(n), s.requests));
+	buf_byte(to, '\n');
 	print_threads(t, rows, to);
 	print_disks(t, to);
 	print_unknown(t, to);

@@ -24,6 +24,7 @@ enum thread_state {
 };
 
 #define THREAD_WAKERS 8
+#define THREAD_LANES 8
 
 struct waker {
 	uint32_t tid;
@@ -46,8 +47,12 @@ struct thread {
 	enum { NO_WAKING, MAYBE_WAKING, SURE_WAKING } early;
 	bool guessed; // the state is from /proc: its first event knows better
 	uint32_t cpu;
+	uint64_t requests, request_time; // that it served
 	// Of whoever shows it.
 	uint64_t track;
+	struct thread_lane {
+		uint64_t track, until;
+	} lanes[THREAD_LANES]; // of requests, which may overlap
 	bool waiting; // a slice that says for what is open
 };
 

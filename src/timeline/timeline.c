@@ -75,6 +75,7 @@ void timeline_free(struct timeline *t)
 		HASH_DEL(t->stacks, s);
 		free(s);
 	}
+	requests_forget(t);
 	order_free(t->order);
 	trace_free(t->trace);
 	thread_table_free(t->threads);
@@ -250,6 +251,13 @@ static int fill_up(struct timeline *t, uint64_t time)
 	return err;
 }
 
+static int check_trace(struct timeline *t)
+{
+	if (is_full(t))
+		return fill_up(t, t->now);
+	return t->trace ? trace_error(t->trace) : 0;
+}
+
 // ---- events
 
 static void handle(struct timeline *t, const struct event *e)
@@ -296,10 +304,8 @@ static int drain(struct timeline *t, bool all)
 		if (had_trace && !t->trace)
 			t->stats.left_out++;
 		handle(t, &e);
-		if (is_full(t))
-			err = fill_up(t, t->now);
-		else if (t->trace)
-			err = trace_error(t->trace);
+		requests_due(t, false);
+		err = check_trace(t);
 	}
 	return err;
 }
@@ -337,6 +343,8 @@ static int take(struct timeline *t, const struct event *e)
 		return disks_name(t->disks, e->device, e->text);
 	case EVENT_STACK:
 		return keep_stack(t, e);
+	case EVENT_REQUEST:
+		return request_event(t, e);
 	case EVENT_STOP:
 		t->stopped = true;
 		t->stop = e->time;
@@ -378,6 +386,9 @@ int timeline_end(struct timeline *t, struct error *error)
 
 	if (!t->started)
 		return error_set(error, -EINVAL, "there is no start of a recording");
+	requests_due(t, true);
+	if (!err)
+		err = check_trace(t);
 	if (!t->stopped || t->stop < t->now)
 		t->stop = t->now;
 	time = t->stop;

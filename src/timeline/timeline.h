@@ -35,6 +35,7 @@ struct timeline_stats {
 	uint64_t surprises; // events that did not follow from those before
 	uint64_t ops;	    // I/O that ended
 	uint64_t switches;
+	uint64_t requests;
 	size_t threads;
 };
 void timeline_get_stats(const struct timeline *t, struct timeline_stats *ret);

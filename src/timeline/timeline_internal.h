@@ -11,6 +11,7 @@
 
 struct process;
 struct stack_text;
+struct request_wait;
 
 struct timeline {
 	struct timeline_options options;
@@ -20,6 +21,8 @@ struct timeline {
 	struct disks *disks;
 	struct process *processes;
 	struct stack_text *stacks;
+	struct request_wait *requests;
+	size_t n_requests;
 	size_t stack_bytes;
 	struct trace_task *on_cpu; // EVENT_CPUS: who the trace shows there
 	char (*on_cpu_comm)[EVENT_COMM];
@@ -50,6 +53,11 @@ void io_end(struct timeline *t, const struct event *e);
 void io_close(struct timeline *t, uint64_t time); // ends what is open in the trace
 void io_forget(struct timeline *t, uint64_t time); // at the end of the recording
 const char *io_op_name(unsigned op);
+
+// requests.c
+int request_event(struct timeline *t, const struct event *e);
+void requests_due(struct timeline *t, bool all); // shows those that are over, as far as events have been taken in
+void requests_forget(struct timeline *t);
 
 // timeline.c
 uint64_t timeline_track(struct timeline *t);

@@ -50,6 +50,8 @@ class Tracing:
     def __enter__(self):
         self.process = subprocess.Popen(self.args, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
+        if line.startswith("without requests"):
+            line = self.process.stderr.readline()
         if not line.startswith("recording"):
             self.process.wait()
             raise RuntimeError("timeline does not start: %s" % (line + self.process.stderr.read()))

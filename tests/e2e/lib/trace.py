@@ -64,7 +64,7 @@ class Trace:
                 interned = Interned()
             if p.HasField("interned_data"):
                 interned.add(p.interned_data)
-            if p.HasField("timestamp"):
+            if p.HasField("timestamp") and not self.is_request(p):
                 self.at(p.timestamp)
             self.packet(p, interned)
         self.finish()
@@ -79,6 +79,11 @@ class Trace:
         if time < self.end:
             self.complain("time goes back from %d to %d" % (self.end, time))
         self.end = max(self.end, time)
+
+    def is_request(self, p):
+        """Those are written when they are over."""
+        track = self.tracks.get(p.track_event.track_uuid) if p.HasField("track_event") else None
+        return bool(track and track["parent"] and self.tracks[track["parent"]]["tid"])
 
     def packet(self, p, interned):
         if p.HasField("clock_snapshot"):

@@ -263,6 +263,27 @@ static void io_in_flight_at_once_has_lanes_of_its_own(void **state)
 	done(r);
 }
 
+static void requests_wait_for_what_their_thread_did(void **state)
+{
+	struct run *r = begin(0);
+
+	there(r, A, 1, 0);
+	// Four at once, a fifth behind them; told before the thread's events have been taken in
+	for (unsigned i = 0; i < 5; i++)
+		add(r, (struct event){ .type = EVENT_REQUEST, .time = 5000 + i + (i > 3 ? 900 : 0), .submit = i > 3 ? 5010 : 4000 + i,
+				       .tid = A, .tgid = A, .state = 200, .text = "GET /x", .text_len = 6 });
+	add(r, (struct event){ .type = EVENT_REQUEST, .time = 6000, .submit = 5500, .tid = 77, .tgid = A, .text = "" });
+	switched(r, 4500, 0, 0, A, 0, 0);
+	end(r, 9000);
+	assert_int_equal(r->t->stats.requests, 5);
+	assert_int_equal(r->t->stats.lost[LOST_REQUEST], 1); // of a thread that nobody knows
+	assert_int_equal(thread_table_find(r->t->threads, A)->requests, 5);
+	assert_int_equal(thread_table_find(r->t->threads, A)->request_time, 4 * 1000 + 894);
+	// a process, a thread and its name, four lanes
+	assert_int_equal(packets_with(r, PACKET_TRACK_DESCRIPTOR), 7);
+	done(r);
+}
+
 static void a_full_trace_ends_whole_and_the_summary_goes_on(void **state)
 {
 	const uint64_t max = 1 << 20;
@@ -346,6 +367,7 @@ int main(void)
 		cmocka_unit_test(threads_come_and_go_and_numbers_come_again),
 		cmocka_unit_test(exec_of_another_thread_takes_the_first_ones_number),
 		cmocka_unit_test(io_in_flight_at_once_has_lanes_of_its_own),
+		cmocka_unit_test(requests_wait_for_what_their_thread_did),
 		cmocka_unit_test(a_full_trace_ends_whole_and_the_summary_goes_on),
 		cmocka_unit_test(losses_are_said_in_the_trace),
 		cmocka_unit_test(an_impossible_order_is_refused),
