@@ -37,8 +37,9 @@ struct http_job {
 
 struct http_workers;
 struct http_workers *http_workers_new(unsigned threads, unsigned waiting, void (*run)(void *context, struct http_job *), void *context);
-// False when as many are waiting as may.
+// False when as many are waiting as may, and from http_workers_stop on.
 bool http_workers_add(struct http_workers *w, struct http_job *job);
-void http_workers_free(struct http_workers *w); // after the last job has run
+void http_workers_stop(struct http_workers *w); // waits for the last job; NULL too
+void http_workers_free(struct http_workers *w);
 
 #endif

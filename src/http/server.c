@@ -15,6 +15,7 @@
 #include "http/internal.h"
 
 #define PEM_MAX (1 << 20)
+#define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define ANSWER_MS 200 // for answers to go out when the server ends
 
 struct http_server {
@@ -115,8 +116,10 @@ static enum MHD_Result send_response(struct http_server *s, struct MHD_Connectio
 
 	metric_add(&s->counters.bytes, r->body.len);
 	m = MHD_create_response_from_buffer(r->body.len, r->body.data, MHD_RESPMEM_MUST_FREE);
-	if (!m)
+	if (!m) {
+		buf_free(&r->body);
 		return MHD_NO;
+	}
 	memset(&r->body, 0, sizeof(r->body));
 	add_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, r->type ? r->type : "text/plain; charset=utf-8");
 	add_header(m, "X-Content-Type-Options", "nosniff");
@@ -332,6 +335,8 @@ static int start_daemon(struct http_server *s, const struct sockaddr_storage *ad
 		flags |= MHD_USE_TLS;
 		more[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert.data };
 		more[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, s->key.data };
+		// GnuTLS still speaks 1.0 and 1.1 unless told otherwise.
+		more[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_VERSIONS };
 	}
 	if (o->tls_client_ca)
 		more[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_TRUST, 0, s->ca.data };
@@ -413,12 +418,14 @@ void http_server_free(struct http_server *s)
 	__atomic_store_n(&s->stopping, true, __ATOMIC_RELEASE);
 	if (s->daemon)
 		fd = MHD_quiesce_daemon(s->daemon);
-	// Suspended connections must have been resumed before the daemon is stopped.
-	http_workers_free(s->workers);
+	// Suspended connections must have been resumed before the daemon is stopped. Connections that are there may ask again
+	// until then: they are told to come back.
+	http_workers_stop(s->workers);
 	if (s->daemon) {
 		send_answers(s);
 		MHD_stop_daemon(s->daemon);
 	}
+	http_workers_free(s->workers);
 	// Not before: its thread looks at the socket, and the number could be another file's by then.
 	if (fd >= 0)
 		close(fd);

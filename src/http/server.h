@@ -14,7 +14,7 @@
 #include "common/error.h"
 
 struct http_options {
-	const char *listen;	    // "127.0.0.1:6061", "[::1]:6061", ":6061" (every address)
+	const char *listen;	    // "127.0.0.1:6061", "[::1]:6061", ":6061" (every one of IPv4), "[::]:6061" (every one)
 	const char *token_file;	    // NULL = none; needed where listen is no loopback address and there is no client CA
 	const char *tls_cert, *tls_key; // PEM files, both or none
 	const char *tls_client_ca;  // PEM file: a client's certificate must be of it; it then needs no token

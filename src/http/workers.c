@@ -79,7 +79,7 @@ bool http_workers_add(struct http_workers *w, struct http_job *job)
 	return room;
 }
 
-void http_workers_free(struct http_workers *w)
+void http_workers_stop(struct http_workers *w)
 {
 	if (!w)
 		return;
@@ -87,8 +87,15 @@ void http_workers_free(struct http_workers *w)
 	w->stop = true;
 	pthread_cond_broadcast(&w->work);
 	pthread_mutex_unlock(&w->lock);
-	for (unsigned i = 0; i < w->n; i++)
-		pthread_join(w->threads[i], NULL);
+	while (w->n)
+		pthread_join(w->threads[--w->n], NULL);
+}
+
+void http_workers_free(struct http_workers *w)
+{
+	if (!w)
+		return;
+	http_workers_stop(w);
 	pthread_cond_destroy(&w->work);
 	pthread_mutex_destroy(&w->lock);
 	free(w);

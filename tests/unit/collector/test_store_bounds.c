@@ -116,6 +116,19 @@ static void numbers_of_a_node_are_bounded(void **state)
 	assert_int_equal(put_gap(f, 1005, 1006), -EUSERS);
 }
 
+// The largest numbers that a batch may have: nothing counts beyond them.
+static void the_last_number_ends(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t last = INT64_MAX - 1;
+
+	assert_int_equal(put_gap(f, last - 3, last), 0);
+	assert_int_equal(put_gap(f, last - 3, last), -EEXIST);
+	assert_int_equal(put(f, "n1", 0, last, T0, NULL), 0);
+	assert_int_equal(put(f, "n1", 0, last, T0, NULL), -EEXIST);
+	assert_int_equal(put_gap(f, 1, last), 0);
+}
+
 static void nodes_are_bounded(void **state)
 {
 	struct fixture *f = *state;
@@ -281,6 +294,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(starts_of_a_node_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_of_a_node_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_last_number_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(nodes_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(windows_of_a_minute_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(size_holds_for_the_last_hours, setup, teardown),

@@ -287,6 +287,38 @@ static void ends(void **state)
 	close(waiting);
 }
 
+static void *ask_on(void *socket)
+{
+	static const char text[] = "GET /missing HTTP/1.1\r\nHost: x\r\n\r\n";
+	int fd = *(int *)socket;
+	char part[4096];
+
+	while (send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL) > 0 && recv(fd, part, sizeof(part), 0) > 0)
+		;
+	close(fd);
+	return NULL;
+}
+
+// A connection that stays asks on while the server ends, which takes its time with a client that does not read.
+static void asked_to_the_end(void **state)
+{
+	struct http_options o = { .running = 2 };
+	struct world w = { 0 };
+	struct http_server *s = serve(&o, &w);
+	int deaf = connect_to(http_port(s)), asking = connect_to(http_port(s));
+	pthread_t thread;
+
+	ask(deaf, "/large", "");
+	while (http_get_counters(s)->bytes < 10000000)
+		usleep(1000);
+	assert_int_equal(pthread_create(&thread, NULL, ask_on, &asking), 0);
+	while (http_get_counters(s)->failed < 10)
+		usleep(1000);
+	http_server_free(s);
+	pthread_join(thread, NULL);
+	close(deaf);
+}
+
 // What clients do not read stays in memory: a bounded amount of it, and no longer than they are there.
 static void slow_readers(void **state)
 {
@@ -348,7 +380,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers), cmocka_unit_test(limits), cmocka_unit_test(tokens), cmocka_unit_test(refused_options),
 		cmocka_unit_test(busy),	   cmocka_unit_test(ends),   cmocka_unit_test(many_connections),
-		cmocka_unit_test(slow_readers),
+		cmocka_unit_test(slow_readers), cmocka_unit_test(asked_to_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
