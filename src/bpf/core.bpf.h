@@ -168,7 +168,7 @@ static __always_inline u8 op_of(u32 opf, u32 size)
 
 /* Somebody else may want to know of each bio that is put into the map of bios in flight and taken out of it. */
 #ifdef CORE_WATCHED
-static __always_inline void watch_submitted(struct bio *bio, u64 address, const struct in_flight *e);
+static void watch_submitted(struct bio *bio, u64 address, const struct in_flight *e);
 static __always_inline void watch_ended(u64 address, const struct bio_rec *rec);
 #else
 #define watch_submitted(bio, address, e)

@@ -188,10 +188,13 @@ static __always_inline void task_executed(struct task_struct *task, u32 old_tid)
 
 /* ---- bios ---- */
 
-static __always_inline void watch_submitted(struct bio *bio, u64 address, const struct in_flight *e)
+/* A frame of its own: its caller's and those of the stack walk may be 512 bytes together up to 6.12. */
+static __noinline void watch_submitted(struct bio *bio, u64 address, const struct in_flight *e)
 {
 	struct submit_rec rec = {};
 
+	if (!e)
+		return;
 	bpf_map_delete_elem(&issued, &address);
 	rec.type = TIMELINE_SUBMIT;
 	rec.cpu = bpf_get_smp_processor_id();
