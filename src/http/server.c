@@ -61,20 +61,43 @@ static void job_free(struct http_job *j)
 	free(j);
 }
 
+// Scrapers that build one address for several targets may repeat an argument once for each of them.
+static bool is_repeated(const struct http_request *q, const char *name, const char *value)
+{
+	for (unsigned i = 0; i < q->n; i++)
+		if (!strcmp(q->argument[i].name, name) && !strcmp(q->argument[i].value, value))
+			return true;
+	return false;
+}
+
+struct arguments {
+	struct http_request *request;
+	bool refused; // one of them
+};
+
+static enum MHD_Result refuse_argument(struct arguments *all)
+{
+	all->refused = true;
+	return MHD_NO;
+}
+
 static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-	struct http_request *q = context;
+	struct arguments *all = context;
+	struct http_request *q = all->request;
 	struct http_argument *a = &q->argument[q->n];
 
 	(void)kind;
+	if (is_repeated(q, name, value ? value : ""))
+		return MHD_YES;
 	if (q->n == HTTP_ARGUMENTS || strlen(name) > HTTP_TEXT || (value && strlen(value) > HTTP_TEXT))
-		return MHD_NO;
+		return refuse_argument(all);
 	a->name = strdup(name);
 	a->value = strdup(value ? value : "");
 	if (!a->name || !a->value) {
 		free(a->name);
 		free(a->value);
-		return MHD_NO;
+		return refuse_argument(all);
 	}
 	q->n++;
 	return MHD_YES;
@@ -83,7 +106,7 @@ static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, con
 static struct http_job *job_new(struct http_server *s, struct MHD_Connection *c, const struct http_route *route)
 {
 	struct http_job *j = calloc(1, sizeof(*j));
-	int arguments = MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, NULL, NULL);
+	struct arguments all = { .request = j ? &j->request : NULL };
 	const union MHD_ConnectionInfo *info;
 
 	if (!j)
@@ -95,8 +118,8 @@ static struct http_job *job_new(struct http_server *s, struct MHD_Connection *c,
 	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 	j->request.socket = info ? info->connect_fd : -1;
 	j->response.status = MHD_HTTP_OK;
-	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, take_argument, &j->request);
-	if (arguments == (int)j->request.n)
+	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, take_argument, &all);
+	if (!all.refused)
 		return j;
 	job_free(j);
 	return NULL;

@@ -137,19 +137,21 @@ def errors():
         for query, status, text in (("seconds=0", 400, "seconds"), ("seconds=301", 400, "300"), ("seconds=x", 400, "seconds"),
                                     ("second=3", 400, "there is no argument 'second'"), ("labels=all", 400, "labels = comm"),
                                     ("labels=x", 400, "few"), ("type=cpus", 400, "io_time"), ("root=pid", 400, "labels = all"),
-                                    ("root=x", 400, "device"), ("seconds=1&" + "service=x&" * 40, 400, "too many arguments")):
+                                    ("root=x", 400, "device"), ("&".join("service=%d" % n for n in range(40)), 400, "too many arguments")):
             a = get(agent, PATH + "?" + query)
             check_equal((a.status, a.headers["X-Go-Pprof"], a.headers["Content-Type"].split(";")[0], a.body.count(b"\n")),
                         (status, "1", "text/plain", 1), query)
             check(text in a.body.decode(), "%s: %r" % (query, a.body))
         check_equal(get(agent, "/debug/pprof/heap").status, 404, "another path")
         check_equal(get(agent, "/healthz").body, b"ok\n", "healthz")
+        # Parca adds `seconds` to one address for each of its targets.
+        check_equal(get(agent, PATH + "?" + "&".join(["seconds=1"] * 100)).status, 200, "an argument that is repeated")
         if shutil.which("go"):
             said = go_pprof(folder, "-top", "http://%s%s?seconds=1&root=x" % (agent.address(), PATH))
             check(said.returncode and "server response: 400 Bad Request - root=x" in said.stderr, "go tool pprof: " + said.stderr)
         # As many as there may be; those whose clients have gone make room.
-        sockets = [ask(agent, PATH + "?seconds=100") for _ in range(8)]
-        wait_pulls(agent, 8)
+        sockets = [ask(agent, PATH + "?seconds=100") for _ in range(16)]
+        wait_pulls(agent, 16)
         a = get(agent, PATH + "?seconds=1")
         check_equal((a.status, a.headers["Retry-After"], a.headers["X-Go-Pprof"]), (503, "5", "1"), "one pull too many")
         check(b"already" in a.body, "one pull too many: %r" % a.body)

@@ -154,6 +154,9 @@ static void answers(void **state)
 	expect(port, "/missing", "", "404", "there is no window then\n");
 	for (unsigned i = 0; i < 40; i++)
 		strcat(many, "name=x&");
+	expect(port, many, "", "200", "hello x"); // one argument, said forty times
+	for (unsigned i = 0; i < 40; i++)
+		snprintf(many + strlen(many), sizeof(many) - strlen(many), "name=%u&", i);
 	expect(port, many, "", "400", "too many arguments");
 	fd = connect_to(port);
 	assert_true(send(fd, post, sizeof(post) - 1, MSG_NOSIGNAL) > 0);
