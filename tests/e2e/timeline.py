@@ -137,8 +137,8 @@ def io_equals_the_exhaustive_profile():
         check_equal(len(t.flows), len(slices), "arrows")
         check_equal({s.args["latency_ns"] == s.end - s.start for s in slices}, {True}, "latencies that are their slice's length")
         depth = max(value for _, _, value in t.counters)
-        check_equal(depth, 32, "requests in flight")
-        check_equal(len({s.track for s in slices}), 32, "lanes")
+        check_between(depth, 4, 32, "requests in flight")  # a fast disk answers before the last of 32 is submitted
+        check_equal(len({s.track for s in slices}), depth, "lanes")
         queued = [s for s in slices if "queue_ns" in s.args]
         check(len(queued) > 0.9 * len(slices), "only %d of %d requests were seen to reach the driver" % (len(queued), len(slices)))
         blocked = [s for s in t.states if s.state == DISK]
