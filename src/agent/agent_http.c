@@ -2,6 +2,8 @@
 // What the agent serves over HTTP. Its requests run on threads of the server: they see what is made for them (live.h,
 // the metrics under their lock), never the recorder.
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
@@ -52,6 +54,16 @@ static int parse_pull(struct agent *a, const struct http_request *q, struct live
 	return 0;
 }
 
+static void note(const struct window_info *info, struct http_response *r)
+{
+	uint64_t lost = 0;
+
+	for (unsigned i = 0; i < LOSS_CAUSES; i++)
+		lost += info->losses[i];
+	if (lost)
+		snprintf(r->note, sizeof(r->note), "%" PRIu64 " losses, by cause in the profile's comments", lost);
+}
+
 static int pull(void *context, const struct http_request *q, struct http_response *r, struct error *e)
 {
 	struct agent *a = context;
@@ -63,6 +75,7 @@ static int pull(void *context, const struct http_request *q, struct http_respons
 		err = live_pull(a->live, &p, &r->body, &info, e);
 	if (err)
 		return err;
+	note(&info, r);
 	r->type = "application/octet-stream";
 	r->file_name = "io.pb.gz";
 	return 0;

@@ -14,7 +14,7 @@
 #include "common/buf.h"
 #include "common/error.h"
 
-#define LIVE_PULLS 8	   // at once
+#define LIVE_PULLS 16	   // at once
 #define LIVE_SECONDS 30	   // unless told otherwise; go tool pprof gives up after 60
 #define LIVE_SECONDS_MAX 300
 

@@ -166,7 +166,7 @@ static void many_pulls(void **state)
 
 	setup(&w, 1000);
 	for (unsigned i = 0; i < LIVE_PULLS; i++) {
-		begin(&w, &p[i], 10);
+		begin(&w, &p[i], 20);
 		while (!live_due(w.l) || live_due(w.l) > w.now + S)
 			usleep(1000);
 		assert_int_equal(cut(&w, w.now + S, 1), 0);
@@ -174,7 +174,7 @@ static void many_pulls(void **state)
 	begin(&w, &more, 10);
 	assert_int_equal(end(&more), -EBUSY);
 	assert_non_null(strstr(more.e.text, "try again"));
-	while (w.now < 120 * S) {
+	while (w.now < 140 * S) {
 		assert_int_equal(cut(&w, w.now + S, 1), 0);
 		while (live_work(w.l))
 			;
@@ -182,9 +182,9 @@ static void many_pulls(void **state)
 	for (unsigned i = 0; i < LIVE_PULLS; i++) {
 		assert_int_equal(end(&p[i]), 0);
 		assert_int_equal(p[i].info.start_mono, (101 + i) * S);
-		assert_int_equal(p[i].info.ops[OP_READ], 10);
+		assert_int_equal(p[i].info.ops[OP_READ], 20);
 	}
-	assert_int_equal(ship(&w, 100 * S, 120 * S), 20);
+	assert_int_equal(ship(&w, 100 * S, 140 * S), 40);
 	live_get_counters(w.l, &c);
 	assert_true(c.pulls == LIVE_PULLS && c.refused == 1 && !c.failed);
 	teardown(&w);
