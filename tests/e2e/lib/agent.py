@@ -32,6 +32,7 @@ class Batch:
         self.kind, self.node = one(top, 1), one(top, 2, b"").decode()
         self.labels = {one(m, 1, b"").decode(): one(m, 2, b"").decode() for m in map(message, top[7] if 7 in top else [])}
         self.profiles = {one(m, 1, b"").decode(): Profile(one(m, 2)) for m in map(message, top[8] if 8 in top else [])}
+        self.requests = top[11] if 11 in top else []
 
 
 def spool(folder):
