@@ -22,10 +22,38 @@ static __always_inline void settle(struct req_thread *t, u64 run_delay)
 	t->off = 0;
 }
 
+static __always_inline void switched_in(struct req_thread *t, u64 now)
+{
+	if (!t->out)
+		return;
+	t->off = now - t->out;
+	t->in = now;
+	t->out = 0;
+	if (!(t->fault_waited & 2))
+		return;
+	/* From the fault's begin to the end of its last wait; one fault may wait several times. */
+	t->sums.fault_io_ns += now - t->fault;
+	if (!(t->fault_waited & 1))
+		t->sums.fault_io_ops++;
+	t->fault = config.faults_seen ? now : 0;
+	t->fault_waited = config.faults_seen ? 1 : 0;
+}
+
+/* It runs, and was not seen to get its CPU: on busy machines once in some thousand times. What it ran since then goes with
+ * its wait, so that all its time is still there once. */
+static __always_inline void notice_missed(struct req_thread *t, u64 now)
+{
+	if (!t->out)
+		return;
+	lose(REQ_LOSS_SWITCHES);
+	switched_in(t, now);
+}
+
 static __always_inline void bring_up(struct req_thread *t, u64 now)
 {
 	struct task_struct___request *task = this_task();
 
+	notice_missed(t, now);
 	settle(t, BPF_CORE_READ(task, sched_info.run_delay));
 	t->sums.oncpu += now - t->in;
 	t->in = now;

@@ -171,7 +171,8 @@ enum req_loss {
 	REQ_LOSS_CONNECTIONS = 2, /* events of connections that found no room in the table */
 	REQ_LOSS_BIOS = 3,	  /* block I/Os that found no room */
 	REQ_LOSS_PAYLOAD = 4,	  /* texts that could not be read from the process */
-	REQ_LOSSES = 5,
+	REQ_LOSS_SWITCHES = 5,	  /* a thread that got its CPU unseen */
+	REQ_LOSSES = 6,
 };
 
 #define REQ_TARGET_BITS 4096

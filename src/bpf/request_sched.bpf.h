@@ -58,6 +58,7 @@ static __always_inline void switched_out(struct req_thread *t, struct task_struc
 	u32 task_is = task_state(task);
 	bool iowait = BPF_CORE_READ_BITFIELD_PROBED((struct task_struct___request *)task, in_iowait);
 
+	notice_missed(t, now);
 	settle(t, BPF_CORE_READ((struct task_struct___request *)task, sched_info.run_delay));
 	t->sums.oncpu += now - t->in;
 	t->sums.switches++;
@@ -70,23 +71,6 @@ static __always_inline void switched_out(struct req_thread *t, struct task_struc
 	t->fault_waited |= 2;
 	if (!t->fault)
 		t->fault = now;
-}
-
-static __always_inline void switched_in(struct req_thread *t, u64 now)
-{
-	if (!t->out)
-		return;
-	t->off = now - t->out;
-	t->in = now;
-	t->out = 0;
-	if (!(t->fault_waited & 2))
-		return;
-	/* From the fault's begin to the end of its last wait; one fault may wait several times. */
-	t->sums.fault_io_ns += now - t->fault;
-	if (!(t->fault_waited & 1))
-		t->sums.fault_io_ops++;
-	t->fault = config.faults_seen ? now : 0;
-	t->fault_waited = config.faults_seen ? 1 : 0;
 }
 
 /* The state is read of the task itself: the tracepoint's own argument came in 5.18, in another place at first. */
