@@ -5,6 +5,7 @@
 #define BLKPROF_AGENT_TRACER_H
 
 #include "agent/filter.h"
+#include "common/buf.h"
 #include "timeline/event.h"
 
 struct tracer;
@@ -28,5 +29,7 @@ const char *tracer_backend_reason(const struct tracer *t); // which form of the 
 
 // Why requests are not followed though they were wanted, or "".
 const char *tracer_requests_reason(const struct tracer *t);
+// After stop: lines about connections whose requests cannot be read.
+void tracer_requests_unread(struct tracer *t, struct buf *to);
 
 #endif

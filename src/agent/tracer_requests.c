@@ -57,6 +57,31 @@ int tracer_requests_poll(struct tracer *t)
 	return err < 0 && err != -EINTR ? err : 0;
 }
 
+static bool is_one_of(const char *name, const char *const *names)
+{
+	for (; *names; names++)
+		if (!strcmp(name, *names))
+			return true;
+	return false;
+}
+
+// Each of these is a request that is missing, about.
+static void say_lost_requests(struct tracer *t)
+{
+	static const char *const missing[] = { "ring_full", "connections_full", "connections_evicted", "requests_evicted",
+					       "heads_dropped", "text_unreadable", "records_dropped", NULL };
+	struct event e = { .type = EVENT_LOST, .time = clock_monotonic(), .op = LOST_REQUEST };
+	const struct requests_count *counts;
+	unsigned n;
+
+	counts = requests_counts(t->requests, &n);
+	for (unsigned i = 0; i < n; i++)
+		if (is_one_of(counts[i].name, missing))
+			e.id += counts[i].value;
+	if (e.id)
+		tracer_say(t, &e);
+}
+
 void tracer_requests_end(struct tracer *t)
 {
 	if (!t->requests)
@@ -64,6 +89,19 @@ void tracer_requests_end(struct tracer *t)
 	requests_poll(t->requests, 0);
 	requests_stop(t->requests);
 	requests_take(t->requests, say_request, t);
+	say_lost_requests(t);
+}
+
+void tracer_requests_unread(struct tracer *t, struct buf *to)
+{
+	static const char *const unread[] = { "h2_connections", "tls_connections", NULL };
+	const struct requests_count *counts;
+	unsigned n = 0;
+
+	counts = t->requests ? requests_counts(t->requests, &n) : NULL;
+	for (unsigned i = 0; i < n; i++)
+		if (counts[i].value && is_one_of(counts[i].name, unread))
+			buf_printf(to, "without requests of %llu %s\n", (unsigned long long)counts[i].value, counts[i].help);
 }
 
 const char *tracer_requests_reason(const struct tracer *t)

@@ -30,6 +30,7 @@ struct run {
 	struct outfile trace, raw;
 	bool has_trace, has_raw;
 	struct buf raw_data;
+	struct buf unread; // lines of the report
 	struct error error; // of an event
 };
 
@@ -164,6 +165,8 @@ static int record(struct run *r, struct error *e)
 		err = poll_until_end(r, tracer, e);
 	if (!err)
 		err = tracer_stop(tracer, e);
+	if (!err)
+		tracer_requests_unread(tracer, &r->unread);
 	if (!err && *tracer_backend_reason(tracer))
 		fprintf(stderr, "backend: %s\n", tracer_backend_reason(tracer));
 	tracer_free(tracer);
@@ -247,6 +250,7 @@ static void report(struct run *r)
 	char size[32];
 
 	timeline_summary(r->timeline, r->o->rows, &text);
+	buf_append(&text, r->unread.data, r->unread.len);
 	timeline_get_stats(r->timeline, &stats);
 	if (text.error)
 		fprintf(stderr, "blkprof timeline: no memory for the summary\n");
@@ -285,6 +289,7 @@ static int run(const void *options)
 		report(&r);
 	timeline_free(r.timeline);
 	buf_free(&r.raw_data);
+	buf_free(&r.unread);
 	return err ? command_error("timeline", err == -EINVAL && !r.timeline ? STATUS_USAGE : STATUS_FAILED, &e) : STATUS_DONE;
 }
 

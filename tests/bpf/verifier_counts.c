@@ -9,9 +9,12 @@
 
 #include "agent/kernel_facts.h"
 #include "bpf/record_rec.h"
+#include "bpf/timeline_rec.h"
 #include "fentry.skel.h"
 #include "kprobe.skel.h"
 #include "tracepoint.skel.h"
+#include "timeline.skel.h"
+#include "timeline_raw.skel.h"
 #include "tracepoint_raw.skel.h"
 
 #define LOG_STATS 4 // the verifier's log level that gives only the totals
@@ -25,6 +28,8 @@ static const struct object {
 	{ "kprobe", kprobe__elf_bytes },
 	{ "tracepoint", tracepoint__elf_bytes },
 	{ "tracepoint_raw", tracepoint_raw__elf_bytes },
+	{ "timeline", timeline__elf_bytes },
+	{ "timeline_raw", timeline_raw__elf_bytes },
 };
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
@@ -54,6 +59,16 @@ static void configure(struct bpf_object *o, const struct kernel_facts *facts, bo
 	c->n_cgroups = RECORD_CGROUPS;
 }
 
+static void configure_timeline(struct bpf_object *o)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(o, ".rodata.timeline");
+	size_t size;
+	struct timeline_config *c = map ? (struct timeline_config *)bpf_map__initial_value(map, &size) : NULL;
+
+	if (c && size >= sizeof(*c))
+		c->stacks = 1;
+}
+
 // The number, or a negative errno when the program is refused.
 static long count(const struct object *object, const char *program, const struct kernel_facts *facts, bool hold_cpu, char *log)
 {
@@ -69,6 +84,7 @@ static long count(const struct object *object, const char *program, const struct
 	if (!o)
 		return -errno;
 	configure(o, facts, hold_cpu);
+	configure_timeline(o);
 	log[0] = 0;
 	bpf_object__for_each_program(p, o) {
 		bool wanted = !strcmp(bpf_program__name(p), program);
