@@ -262,18 +262,25 @@ static int drop_hour(struct store *s, unsigned level, uint64_t now, unsigned *re
 	return err;
 }
 
+// *ret: 0 = there is none.
+static int oldest_request(struct retention *r, int64_t *ret, struct error *e)
+{
+	sqlite3_stmt *st = r->st[OLDEST_REQUEST];
+	int n = db_step(st, "read", e);
+
+	*ret = n > 0 ? sqlite3_column_int64(st, 0) : 0;
+	sqlite3_reset(st);
+	return n < 0 ? n : 0;
+}
+
 static int drop_requests(struct store *s, unsigned *ret_n, struct error *e)
 {
 	struct retention *r = s->maintenance->retention;
-	sqlite3_stmt *st = r->st[OLDEST_REQUEST];
-	int64_t start = 0;
-	int err = db_step(st, "read", e), more;
+	int64_t start;
+	int err = oldest_request(r, &start, e), more;
 
-	if (err > 0)
-		start = sqlite3_column_int64(st, 0);
-	sqlite3_reset(st);
-	if (err < 0 || !start)
-		return err < 0 ? err : 0;
+	if (err || !start)
+		return err;
 	r->node = 0;
 	err = 0;
 	while (!err && (more = next_node(r, e)) > 0) {
@@ -384,6 +391,20 @@ static int drop_last_hours(struct store *s, unsigned *ret_n, struct error *e)
 	return err;
 }
 
+// Requests that go into no index for an hour must not push out the profiles of that hour.
+static int drop_older_requests(struct store *s, unsigned *ret_n, struct error *e)
+{
+	struct retention *r = s->maintenance->retention;
+	int64_t slot, start;
+	int err = oldest(r, LEVEL_WINDOW, &slot, e);
+
+	if (!err)
+		err = oldest_request(r, &start, e);
+	if (err || !start || (slot >= 0 && start > slot * (int64_t)slot_ns(LEVEL_WINDOW)))
+		return err;
+	return drop_requests(s, ret_n, e);
+}
+
 static int shrink(struct store *s, uint64_t now, struct error *e)
 {
 	uint64_t used;
@@ -395,6 +416,7 @@ static int shrink(struct store *s, uint64_t now, struct error *e)
 	err = used_bytes(s, &used, e);
 	if (err || used <= limit(s->options.max_size))
 		return err;
+	err = drop_older_requests(s, &n, e);
 	for (unsigned level = 0; level < LEVELS && !err && !n; level++)
 		err = drop_hour(s, level, now, &n, e);
 	if (!err && !n)

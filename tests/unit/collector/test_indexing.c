@@ -147,12 +147,62 @@ static void without_an_index_nothing_is_dropped(void **state)
 	free(directory);
 }
 
+static void put_large(struct store *s, uint64_t sequence, uint64_t start, uint64_t *random)
+{
+	static char text[200000];
+	struct batch_profile document = { .data = text };
+	struct batch b = { .kind = BATCH_REQUESTS, .node = "n1", .sequence = sequence, .start = start, .end = start + S, .n_requests = 1,
+			   .requests = &document };
+	const struct batch *list = &b;
+	size_t len = (size_t)sprintf(text, "{\"id\":\"n1:%llu\",\"x_s\":\"", (unsigned long long)sequence);
+	int result;
+
+	memset(b.instance, 8, sizeof(b.instance));
+	while (len < sizeof(text) - 20)
+		text[len++] = (char)('A' + next_random(random) % 26);
+	len += (size_t)sprintf(text + len, "\"}");
+	document.size = len;
+	assert_int_equal(store_put(s, &list, 1, &result, NULL), 0);
+}
+
+// Requests that wait for an index do not push out the profiles that are newer than they are.
+static void the_older_go_first(void **state)
+{
+	char *directory = make_directory();
+	struct store_options o = { .directory = directory, .max_size = 4 << 20, .no_background = true };
+	struct store_query q = { .from = T0 + 5 * HOUR, .to = T0 + 5 * HOUR + 10 * S };
+	struct indexing_counts counts;
+	struct indexing_place place;
+	uint64_t random = 3;
+	struct store *s;
+	struct totals t;
+	struct made m;
+
+	assert_int_equal(store_open(&o, &s, NULL), 0);
+	assert_int_equal(store_indexing_start(s, true, &place, NULL), 0);
+	make_batch(&m, "n1", 1, 1, q.from, q.to, 50, 7, true);
+	assert_int_equal(put_one(s, &m.b), 0);
+	for (unsigned i = 1; i <= 60; i++)
+		put_large(s, i, T0 + i * 60 * S, &random);
+	for (unsigned i = 0; i < 1000 && store_maintain(s, T0 + 9 * HOUR, NULL) > 0; i++)
+		;
+	assert_int_equal(store_indexing_counts(s, &counts, NULL), 0);
+	assert_true(counts.dropped >= 30 && counts.dropped + counts.waiting == 60);
+	t = query_totals(s, q, NULL, NULL);
+	assert_int_equal(t.v[0], m.sum.v[0]);
+	free_batch(&m);
+	store_close(s);
+	remove_tree(directory);
+	free(directory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_are_kept),
 		cmocka_unit_test(what_retention_takes_is_counted),
 		cmocka_unit_test(without_an_index_nothing_is_dropped),
+		cmocka_unit_test(the_older_go_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
