@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -75,12 +76,13 @@ class Answer:
 class Solr:
     """A server with a home of its own in `folder`: cores `traced` (fields as in _default) and `blkprof` (none yet)."""
 
-    def __init__(self, folder, heap="192m", options=()):
+    def __init__(self, folder, heap="192m", options=(), port=None, home="home"):
         self.folder, self.heap, self.options = folder, heap, list(options)
         self.home, self.logs = os.path.join(folder, "home"), os.path.join(folder, "logs")
-        self.port, self.process = free_port(), None
+        self.port, self.process = port or free_port(), None
         self.classpath = classpath()
-        shutil.copytree(os.path.join(SOURCE, "home"), self.home)
+        os.makedirs(folder, exist_ok=True)
+        shutil.copytree(os.path.join(SOURCE, home), self.home)
         os.makedirs(self.logs)
 
     def url(self, core):
@@ -153,3 +155,41 @@ class Solr:
         answer = self.request("POST", core + "/update?commit=true", b"[]")
         if answer.status != 200:
             raise RuntimeError("commit: %d %s" % (answer.status, answer.body[:500]))
+
+
+def _two_ports():
+    """One, and the one 1000 above it, where the ZooKeeper within Solr listens."""
+    while True:
+        port = free_port()
+        if port + 1000 < 65536:
+            with socket.socket() as s:
+                with contextlib.suppress(OSError):
+                    s.bind(("127.0.0.1", port + 1000))
+                    return port
+
+
+class Cloud:
+    """A SolrCloud of two nodes in two JVMs, which speak HTTP/1.1 with each other."""
+
+    def __init__(self, folder, heap="160m"):
+        port = _two_ports()
+        common = ["-Dsolr.http1=true", "-Dsolr.default.confdir=" + os.path.join(SOURCE, "home", "configsets", "traced", "conf")]
+        self.nodes = [Solr(os.path.join(folder, "node1"), heap, [*common, "-DzkRun"], port, "cloud"),
+                      Solr(os.path.join(folder, "node2"), heap, [*common, "-DzkHost=127.0.0.1:%d" % (port + 1000)], None, "cloud")]
+
+    def __enter__(self):
+        for node in self.nodes:
+            node.launch()
+        for node in self.nodes:
+            node.wait()
+        return self
+
+    def __exit__(self, *exc):
+        for node in reversed(self.nodes):
+            node.kill()
+
+    def create(self, name, shards=2):
+        answer = self.nodes[0].request("GET", "admin/collections?action=CREATE&name=%s&numShards=%d&replicationFactor=1"
+                                       "&collection.configName=_default" % (name, shards), timeout=180)
+        if answer.status != 200:
+            raise RuntimeError("CREATE: %d %s" % (answer.status, answer.body[:500]))
