@@ -8,15 +8,19 @@
 
 int query_end_store(struct query *q, struct error *e)
 {
+	struct sums *sums = &q->st.adder.sums;
 	int err = 0;
 
-	sums_sort(&q->st.sums);
-	for (size_t i = 0; i < q->st.sums.n && !err; i++) {
+	for (unsigned i = 0; i < ADDERS && !err; i++)
+		if (adder_merge(&q->st.adder, adders_get(q->adders, i)))
+			err = error_set(e, -ENOMEM, "out of memory");
+	sums_sort(sums);
+	for (size_t i = 0; i < sums->n && !err; i++) {
 		err = i % 1024 ? 0 : watch_ask(&q->watch, e);
 		if (!err)
-			err = bodies_sample(q->st.bodies, &q->st.sums.sum[i], e);
+			err = bodies_sample(q->st.bodies, &sums->sum[i], e);
 	}
-	sums_clear(&q->st.sums);
+	sums_clear(sums);
 	return err;
 }
 

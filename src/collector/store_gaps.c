@@ -81,9 +81,9 @@ static int add_part(struct gaps *g, int64_t agent, const struct gap *of, int64_t
 	sqlite3_bind_int64(st, 1, agent);
 	sqlite3_bind_int64(st, 2, first);
 	sqlite3_bind_int64(st, 3, last);
-	sqlite3_bind_int64(st, 4, of->start + query_share(length, begin, end, begin, (uint64_t)first));
-	sqlite3_bind_int64(st, 5, of->start + query_share(length, begin, end, begin, (uint64_t)last + 1));
-	sqlite3_bind_int64(st, 6, query_share(of->bytes, begin, end, (uint64_t)first, (uint64_t)last + 1));
+	sqlite3_bind_int64(st, 4, of->start + adder_share(length, begin, end, begin, (uint64_t)first));
+	sqlite3_bind_int64(st, 5, of->start + adder_share(length, begin, end, begin, (uint64_t)last + 1));
+	sqlite3_bind_int64(st, 6, adder_share(of->bytes, begin, end, (uint64_t)first, (uint64_t)last + 1));
 	return db_run(st, "write to", e);
 }
 

@@ -7,20 +7,6 @@
 #include "collector/store_query.h"
 #include "pprof/wire.h"
 
-#define AHEAD_ROWS 8
-
-static int64_t up_to(int64_t v, uint64_t length, uint64_t t)
-{
-	return t >= length ? v : (int64_t)((__uint128_t)(uint64_t)v * t / length);
-}
-
-int64_t query_share(int64_t v, uint64_t start, uint64_t end, uint64_t from, uint64_t to)
-{
-	uint64_t a = from > start ? from - start : 0, b = to > start ? to - start : 0;
-
-	return up_to(v, end - start, b) - up_to(v, end - start, a);
-}
-
 static int no_memory(struct error *e)
 {
 	return error_set(e, -ENOMEM, "out of memory");
@@ -70,53 +56,16 @@ static uint32_t meets_pid(const struct query *q, uint32_t pid)
 	return mask;
 }
 
-static int add_total(struct query *q, uint32_t labels, const int64_t *value, struct error *e)
+// Of a service: every row is looked at, by the thread that may ask the store what its labels are.
+static int add_some(struct query *q, const struct adder_part *p, const struct columns *c, uint32_t met, struct error *e)
 {
-	struct label_total *t;
-
-	if (labels >= q->by_labels_cap) {
-		size_t before = q->by_labels_cap;
-
-		if (memory_grow(NULL, &q->by_labels, &q->by_labels_cap, (size_t)labels + 1, sizeof(*t)))
-			return no_memory(e);
-		memset(q->by_labels + before, 0, (q->by_labels_cap - before) * sizeof(*t));
-	}
-	t = &q->by_labels[labels];
-	if (!t->used) {
-		if (memory_grow(NULL, &q->used, &q->used_cap, q->n_used + 1, sizeof(*q->used)))
-			return no_memory(e);
-		q->used[q->n_used++] = labels;
-		t->used = true;
-	}
-	t->ops = saturating_add(t->ops, value[PPROF_IO_OPS]);
-	t->bytes = saturating_add(t->bytes, saturating_add(value[PPROF_READ_BYTES], value[PPROF_WRITE_BYTES]));
-	return 0;
-}
-
-static struct row_id row_of(const struct columns *c, size_t i)
-{
-	return (struct row_id){ c->stack[i], c->labels[i], c->pid ? c->pid[i] : 0 };
-}
-
-static void ask_ahead(const struct sums *s, const struct columns *c, size_t i)
-{
-	if (i + 2 * AHEAD_ROWS < c->n)
-		sums_ask_slot(s, row_of(c, i + 2 * AHEAD_ROWS));
-	if (i + AHEAD_ROWS < c->n)
-		sums_ask_sum(s, row_of(c, i + AHEAD_ROWS));
-}
-
-static int add_columns(struct query *q, const struct span *s, const struct columns *c, uint32_t met, struct error *e)
-{
-	bool cut = s->start < q->q->from || s->end > q->q->to;
 	int err = 0;
 
-	for (size_t i = 0; i < c->n; i++) {
-		struct row_id id = row_of(c, i);
+	for (size_t i = 0; i < c->n && !err; i++) {
+		struct row_id id = { c->stack[i], c->labels[i], c->pid ? c->pid[i] : 0 };
 		int64_t value[PPROF_TYPES];
 		uint32_t mask = met;
 
-		ask_ahead(&q->st.sums, c, i);
 		if (q->conditions & ~met) {
 			err = meets(q, id.labels, &mask, e);
 			if (err)
@@ -125,36 +74,42 @@ static int add_columns(struct query *q, const struct span *s, const struct colum
 		}
 		if (q->conditions & ~mask)
 			continue;
-		for (unsigned k = 0; k < PPROF_TYPES; k++) {
-			value[k] = c->value[k] ? c->value[k][i] : 0;
-			if (cut)
-				value[k] = query_share(value[k], s->start, s->end, q->q->from, q->q->to);
-		}
-		if (!q->take && sums_add(&q->st.sums, id, value))
-			return no_memory(e);
-		err = q->take ? q->take(q, id.labels, value, e) : add_total(q, id.labels, value, e);
-		if (err)
-			return err;
+		for (unsigned k = 0; k < PPROF_TYPES; k++)
+			value[k] = c->value[k] ? adder_share(c->value[k][i], p->start, p->end, p->from, p->to) : 0;
+		if (q->take)
+			err = q->take(q, id.labels, value, e);
+		else if (adder_row(&q->st.adder, id, value))
+			err = no_memory(e);
 	}
-	return 0;
+	return err;
+}
+
+static int add_blob(struct query *q, const struct adder_part *p, const void *data, size_t len, uint32_t met, struct error *e)
+{
+	struct columns c;
+	int err;
+
+	if (!q->take && !(q->conditions & ~met))
+		return adders_put(q->adders, p, data, len, e);
+	err = columns_unpack(q->unpacker, data, len, &c);
+	if (err)
+		return error_set(e, err, err == -ENOMEM ? "out of memory" :
+							 "the store is damaged: columns %lld are wrong; see 'blkprof collector --check'",
+				 (long long)p->id);
+	return add_some(q, p, &c, met, e);
 }
 
 static int read_columns(struct query *q, const struct span *s, unsigned from, unsigned to, uint32_t met, struct error *e)
 {
 	sqlite3_stmt *st = q->st.columns;
-	struct columns c;
+	struct adder_part p = { .start = s->start, .end = s->end, .from = q->q->from, .to = q->q->to };
 	int r;
 
 	sqlite3_bind_int64(st, 1, s->id * COLUMNS_PER_SPAN + from);
 	sqlite3_bind_int64(st, 2, s->id * COLUMNS_PER_SPAN + to);
 	while ((r = db_step(st, "read", e)) > 0) {
-		r = columns_unpack(q->unpacker, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1), &c);
-		if (r)
-			r = error_set(e, r, r == -ENOMEM ? "out of memory" :
-							   "the store is damaged: columns %lld are wrong; see 'blkprof collector --check'",
-				      (long long)sqlite3_column_int64(st, 0));
-		else
-			r = add_columns(q, s, &c, met, e);
+		p.id = sqlite3_column_int64(st, 0);
+		r = add_blob(q, &p, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1), met, e);
 		if (r)
 			break;
 	}
@@ -192,11 +147,6 @@ static int gather_notes(struct query *q, const struct span *s, struct error *e)
 	return err ? no_memory(e) : 0;
 }
 
-static size_t sums_memory(const struct sums *s)
-{
-	return s->cap * sizeof(*s->sum) + s->slots_cap * sizeof(*s->slots);
-}
-
 static int gather_coverage(struct query *q, struct span *s, struct error *e)
 {
 	bool cut = s->start < q->q->from || s->end > q->q->to;
@@ -230,7 +180,7 @@ int query_gather(void *query, struct span *s, struct error *e)
 		err = gather_notes(q, s, e);
 	if (!err)
 		err = gather_columns(q, s, met, e);
-	return err ? err : watch_memory(&q->watch, sums_memory(&q->st.sums), e);
+	return err ? err : watch_memory(&q->watch, adder_memory(&q->st.adder) + adders_memory(q->adders), e);
 }
 
 static int total_of_labels(struct query *q, uint32_t labels, const struct label_total *t, struct error *e)
@@ -279,16 +229,69 @@ static int notes_of_node(struct query *q, struct error *e)
 	return err;
 }
 
-int query_end_node(struct query *q, struct error *e)
+static int compare_labels(const void *a, const void *b)
 {
-	int err = 0;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	for (size_t i = 0; i < q->n_used && !err; i++) {
-		struct label_total *t = &q->by_labels[q->used[i]];
+	return x < y ? -1 : x > y;
+}
 
-		err = total_of_labels(q, q->used[i], t, e);
+// What all adders have of a set of labels, which they then forget.
+static struct label_total take_total(struct adder *const *adders, unsigned n, uint32_t labels)
+{
+	struct label_total sum = { 0 };
+
+	for (unsigned i = 0; i < n; i++) {
+		struct label_total *t = labels < adders[i]->by_labels_cap ? &adders[i]->by_labels[labels] : NULL;
+
+		if (!t)
+			continue;
+		sum.ops = saturating_add(sum.ops, t->ops);
+		sum.bytes = saturating_add(sum.bytes, t->bytes);
 		memset(t, 0, sizeof(*t));
 	}
-	q->n_used = 0;
+	return sum;
+}
+
+// In an order that does not depend on which thread added what.
+static int totals_of_node(struct query *q, struct error *e)
+{
+	struct adder *adders[ADDERS + 1] = { &q->st.adder };
+	uint32_t *used;
+	size_t n = q->st.adder.n_used, at = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < ADDERS; i++) {
+		adders[i + 1] = adders_get(q->adders, i);
+		n += adders[i + 1]->n_used;
+	}
+	used = malloc((n + 1) * sizeof(*used));
+	if (!used)
+		return no_memory(e);
+	for (unsigned i = 0; i <= ADDERS; i++) {
+		if (adders[i]->n_used)
+			memcpy(used + at, adders[i]->used, adders[i]->n_used * sizeof(*used));
+		at += adders[i]->n_used;
+		adders[i]->n_used = 0;
+	}
+	qsort(used, n, sizeof(*used), compare_labels);
+	for (size_t i = 0; i < n && !err; i++) {
+		struct label_total t;
+
+		if (i && used[i] == used[i - 1])
+			continue;
+		t = take_total(adders, ADDERS + 1, used[i]);
+		err = total_of_labels(q, used[i], &t, e);
+	}
+	free(used);
+	return err;
+}
+
+int query_end_node(struct query *q, struct error *e)
+{
+	int err = adders_wait(q->adders, &q->st.adder, q->unpacker, e);
+
+	if (!err)
+		err = totals_of_node(q, e);
 	return err ? err : notes_of_node(q, e);
 }

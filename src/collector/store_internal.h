@@ -76,7 +76,7 @@ void ingest_free(struct ingest *in);
 // Rows of a node that stay for ever: starts of its agent, ranges of received and of lost numbers.
 #define MAX_NODES 100000
 #define MAX_ENTRIES (1u << 20)
-#define MAX_WINDOWS 256 // of a node in a minute
+#define MAX_WINDOWS 4096 // of a node in a minute
 
 struct entries {
 	int64_t used, max, before; // before this batch

@@ -33,8 +33,8 @@ static void add_missing(struct query *q, const struct query_gap *g, uint64_t fir
 {
 	uint64_t begin = g->what.first, end = g->what.last + 1;
 	int64_t length = (int64_t)(g->end - g->start);
-	uint64_t start = g->start + (uint64_t)query_share(length, begin, end, begin, first);
-	uint64_t until = g->start + (uint64_t)query_share(length, begin, end, begin, last + 1);
+	uint64_t start = g->start + (uint64_t)adder_share(length, begin, end, begin, first);
+	uint64_t until = g->start + (uint64_t)adder_share(length, begin, end, begin, last + 1);
 
 	start = start > q->q->from ? start : q->q->from;
 	until = until < q->q->to ? until : q->q->to;

@@ -98,7 +98,7 @@ void query_close(struct query_store *st)
 	bodies_free(st->bodies);
 	sqlite3_finalize(st->columns);
 	sqlite3_finalize(st->instance);
-	sums_free(&st->sums);
+	adder_free(&st->adder);
 	idmap_free(&st->matches);
 	idmap_free(&st->agents);
 	notes_free(&st->notes);
@@ -199,7 +199,8 @@ int query_start(struct query *q, struct error *e)
 		 q->q->service ? q->q->service : q->q->node ? q->q->node : "*");
 	q->builder = pprof_builder_new(owner);
 	q->unpacker = unpacker_new();
-	if (!q->builder || !q->unpacker)
+	q->adders = adders_new();
+	if (!q->builder || !q->unpacker || !q->adders)
 		return no_memory(e);
 	q->p = pprof_builder_profile(q->builder);
 	q->watch.limits = q->q->limits;
@@ -227,10 +228,9 @@ void query_finish(struct query *q)
 {
 	query_clear_nodes(q);
 	free(q->node);
-	free(q->by_labels);
-	free(q->used);
 	notes_free(&q->notes);
 	intern_free(&q->instances);
+	adders_free(q->adders);
 	unpacker_free(q->unpacker);
 	pprof_builder_free(q->builder);
 }

@@ -4,6 +4,7 @@
 #ifndef BLKPROF_COLLECTOR_STORE_QUERY_H
 #define BLKPROF_COLLECTOR_STORE_QUERY_H
 
+#include "collector/store_adder.h"
 #include "collector/store_bodies.h"
 #include "collector/store_notes.h"
 #include "collector/store_spans.h"
@@ -33,19 +34,13 @@ struct query_node {
 	uint64_t windows;
 };
 
-// Sums by set of labels, of the node at hand.
-struct label_total {
-	int64_t ops, bytes;
-	bool used;
-};
-
 // The store at hand.
 struct query_store {
 	sqlite3 *db;
 	struct spans *spans;
 	struct bodies *bodies;
 	sqlite3_stmt *columns, *instance;
-	struct sums sums;
+	struct adder adder;
 	uint32_t service; // id, when one is asked for
 	bool no_service;  // it has none of that name
 	struct idmap matches; // of a set of labels: which conditions it meets, + 1
@@ -69,14 +64,12 @@ struct query {
 	struct pprof_builder *builder;
 	struct profile *p;
 	struct unpacker *unpacker;
+	struct adders *adders;
 	struct query_node **node;
 	size_t n_nodes, nodes_cap;
 	struct query_node *at; // the node at hand
 	struct query_store st;
 	struct intern instances; // agents of all stores
-	struct label_total *by_labels;
-	uint32_t *used;
-	size_t by_labels_cap, n_used, used_cap;
 	struct notes notes; // by strings of the profile
 	uint32_t conditions; // all of them, as bits
 	struct store_coverage coverage;
@@ -99,8 +92,6 @@ int query_nothing(struct store *const *stores, unsigned n, const struct store_qu
 // store_gather.c
 int query_gather(void *query, struct span *s, struct error *e); // a span_fn
 int query_end_node(struct query *q, struct error *e);	       // what it has by labels becomes its totals
-// v of [start, end), the part that lies in [from, to): parts of a partition add up to v.
-int64_t query_share(int64_t v, uint64_t start, uint64_t end, uint64_t from, uint64_t to);
 
 // store_lost.c
 int query_note_gap(struct query_node *n, struct source what, uint64_t start, uint64_t end); // 0 or -ENOMEM

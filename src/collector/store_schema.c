@@ -212,7 +212,7 @@ int store_reader(struct store *s, sqlite3 **ret, struct error *e)
 		return err;
 	err = schema_open(*ret, true, &unused, e);
 	if (!err)
-		err = db_exec(*ret, "PRAGMA cache_size = -65536", "open", e);
+		err = db_exec(*ret, "PRAGMA cache_size = -8192", "open", e);
 	if (err) {
 		sqlite3_close(*ret);
 		*ret = NULL;

@@ -80,9 +80,49 @@ static void answers_are_of_a_moment(void **state)
 	free(directory);
 }
 
+// More than a thread's load, of several nodes: the same sums and the same bytes whichever thread added what.
+static void large_answers_are_the_sum(void **state)
+{
+	char *directory = make_directory();
+	struct store *s = open_store_with(directory, false, 0, 0);
+	struct store_query q = { .from = T0, .to = T0 + 86400 * S }, cut = { .from = T0, .to = T0 + 185 * S }, rest = cut;
+	struct buf first = { 0 }, second = { 0 };
+	struct totals sum = { 0 }, t, parts[2];
+	struct error e;
+
+	(void)state;
+	for (unsigned i = 0; i < 80; i++) {
+		struct made m;
+
+		make_batch(&m, i % 2 ? "n1" : "n2", 1, i + 1, T0 + i * 10 * S, T0 + i * 10 * S + 10 * S, 400, i, i % 3 == 0);
+		assert_int_equal(put_one(s, &m.b), 0);
+		for (unsigned k = 0; k < PPROF_TYPES; k++)
+			sum.v[k] += m.sum.v[k];
+		free_batch(&m);
+	}
+	assert_int_equal(store_query(s, &q, &first, NULL, &e), 0);
+	assert_int_equal(store_query(s, &q, &second, NULL, &e), 0);
+	assert_int_equal(first.len, second.len);
+	assert_memory_equal(first.data, second.data, first.len);
+	t = totals_of(&first, NULL);
+	rest.from = cut.to;
+	rest.to = q.to;
+	parts[0] = query_totals(s, cut, NULL, NULL);
+	parts[1] = query_totals(s, rest, NULL, NULL);
+	for (unsigned k = 0; k < PPROF_TYPES; k++) {
+		assert_int_equal(t.v[k], sum.v[k]);
+		assert_int_equal(parts[0].v[k] + parts[1].v[k], sum.v[k]);
+	}
+	buf_free(&first);
+	buf_free(&second);
+	store_close(s);
+	remove_tree(directory);
+	free(directory);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(answers_are_of_a_moment) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(answers_are_of_a_moment), cmocka_unit_test(large_answers_are_the_sum) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
