@@ -239,6 +239,29 @@ def the_whole_node():
         check_by_package(tracing.out, t)
 
 
+def threads_of_a_cgroup():
+    mounts = [line.split()[1] for line in open("/proc/self/mounts") if line.split()[2] == "cgroup2"]
+    folder = mounts and os.path.join(mounts[0], "blkprof-timeline-%d" % os.getpid())
+    try:
+        os.mkdir(folder or "/nonexistent/x")
+    except OSError as e:
+        testing.skip("no cgroup can be made: %s" % e)
+    try:
+        with scratch() as out, Threads("convoy", 3, 50) as inside, Threads("convoy", 2, 50) as outside:
+            with open(folder + "/cgroup.procs", "w") as f:
+                f.write(str(inside.pid))
+            with Tracing(out, "--cgroup", folder) as tracing:
+                outside.start()
+                inside.go()
+            t = tracing.trace
+            check_trace(t, "cgroup")
+            check_equal({pid for pid, _ in t.threads.values()}, {inside.pid}, "processes")
+            check_equal(len(named(t, "convoy-")), 3, "threads")
+    finally:
+        testing.wait_for(lambda: not open(folder + "/cgroup.procs").read(), "the cgroup to empty")
+        os.rmdir(folder)
+
+
 def wrong_usage():
     for args in ((), ("-p", "1", "-a"), ("--from-file", "/nonexistent", "-p", "1"), ("-p", "x")):
         result = blkprof.run("timeline", *args)
@@ -250,4 +273,4 @@ def wrong_usage():
 
 testing.main(wrong_usage, hogs_share_one_cpu, convoy_waits_for_its_lock, pipeline_hands_on, server_accepts_and_works,
              io_equals_the_exhaustive_profile, stacks_lead_to_main, threads_that_come_and_go, many_switches,
-             a_recorded_stream_gives_the_same_trace, the_whole_node)
+             a_recorded_stream_gives_the_same_trace, the_whole_node, threads_of_a_cgroup)

@@ -170,8 +170,8 @@ def postgres_binaries():
 
 
 @contextlib.contextmanager
-def postgresql(folder):
-    """A cluster of its own with a table several times its cache; a function that runs SQL."""
+def postgresql(folder, settings=()):
+    """A cluster of its own with a table several times its cache; a function that runs SQL. The last of equal settings counts."""
     bin_, port = postgres_binaries(), "54387"
     os.chmod(folder, 0o755)
     home = os.path.join(folder, "pg")
@@ -182,7 +182,7 @@ def postgresql(folder):
                    stdout=subprocess.DEVNULL)
     args = as_user("postgres", bin_ + "/postgres", "-D", data, "-k", home, "-p", port)
     for setting in ("shared_buffers=2MB", "listen_addresses=", "jit=off", "max_parallel_workers_per_gather=0", "autovacuum=off",
-                    "fsync=off", "effective_io_concurrency=0"):
+                    "fsync=off", "effective_io_concurrency=0", *settings):
         args += ["-c", setting]
 
     def sql(text):
