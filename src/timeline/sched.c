@@ -225,7 +225,7 @@ void sched_switch(struct timeline *t, const struct event *e)
 		return;
 	if (leaves && woken && t->trace) {
 		task_of(leaves, &task);
-		trace_waking(t->trace, e->time, e->cpu, 0, &task, false);
+		trace_waking(t->trace, e->time, e->cpu, 0, &task);
 	}
 	if (leaves)
 		begin_wait(t, leaves, e);
@@ -245,7 +245,7 @@ void sched_waking(struct timeline *t, const struct event *e)
 	task_of(th, &task);
 	if (was == THREAD_DISK || was == THREAD_BLOCKED)
 		trace_blocked(t->trace, e->time, e->cpu, e->other_tid, e->tid, was == THREAD_DISK);
-	trace_waking(t->trace, e->time, e->cpu, e->other_tid, &task, false);
+	trace_waking(t->trace, e->time, e->cpu, e->other_tid, &task);
 }
 
 void sched_new(struct timeline *t, const struct event *e)
@@ -268,7 +268,7 @@ void sched_new(struct timeline *t, const struct event *e)
 	if (!t->trace)
 		return;
 	task_of(th, &task);
-	trace_waking(t->trace, e->time, e->cpu, e->other_tid, &task, true);
+	trace_waking(t->trace, e->time, e->cpu, e->other_tid, &task);
 }
 
 void sched_rename(struct timeline *t, const struct event *e)

@@ -194,10 +194,9 @@ void trace_switch(struct trace *t, uint64_t time, uint32_t cpu, const struct tra
 	proto_end(&t->bundle, event);
 }
 
-void trace_waking(struct trace *t, uint64_t time, uint32_t cpu, uint32_t waker, const struct trace_task *task, bool is_new)
+void trace_waking(struct trace *t, uint64_t time, uint32_t cpu, uint32_t waker, const struct trace_task *task)
 {
-	size_t event = begin_ftrace(t, time, cpu, waker);
-	size_t mark = proto_begin(&t->bundle, is_new ? FTRACE_WAKEUP_NEW : FTRACE_WAKING);
+	size_t event = begin_ftrace(t, time, cpu, waker), mark = proto_begin(&t->bundle, FTRACE_WAKING);
 
 	proto_text(&t->bundle, WAKING_COMM, task->comm);
 	proto_number(&t->bundle, WAKING_PID, task->tid);

@@ -44,7 +44,8 @@ enum trace_state {
 
 void trace_switch(struct trace *t, uint64_t time, uint32_t cpu, const struct trace_task *prev, unsigned prev_state,
 		  const struct trace_task *next);
-void trace_waking(struct trace *t, uint64_t time, uint32_t cpu, uint32_t waker, const struct trace_task *task, bool is_new);
+// Also of a new thread: for a reader it can run from here on.
+void trace_waking(struct trace *t, uint64_t time, uint32_t cpu, uint32_t waker, const struct trace_task *task);
 // Says of the sleep that the waking behind it ends whether it was for I/O.
 void trace_blocked(struct trace *t, uint64_t time, uint32_t cpu, uint32_t waker, uint32_t tid, bool io_wait);
 

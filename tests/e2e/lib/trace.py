@@ -153,8 +153,6 @@ class Trace:
             self.io_wait[e.sched_blocked_reason.pid] = e.sched_blocked_reason.io_wait
         elif e.HasField("sched_waking"):
             self.waking(cpu, e.timestamp, e.pid, e.sched_waking.pid)
-        elif e.HasField("sched_wakeup_new"):
-            self.enter(e.sched_wakeup_new.pid, RUNNABLE, e.timestamp, cpu, e.pid)
 
     def switch(self, cpu, time, s):
         if self.on_cpu.get(cpu, 0) != s.prev_pid:
