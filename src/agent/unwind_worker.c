@@ -162,12 +162,16 @@ static void give_up(struct unwind_worker *w, struct unwind_loaded *l)
 	reclaim(w);
 }
 
-// Gives up what was used longest ago, but nothing that was used since `before`.
-static bool make_room(struct unwind_worker *w, uint64_t before)
+// What was given back first, once: an attempt that fails gives back what it took, which is no room. Then what was used longest
+// ago, but nothing that was used since `before`.
+static bool make_room(struct unwind_worker *w, uint64_t before, bool *reclaimed)
 {
 	struct unwind_loaded *l;
 
-	if (unwind_store_given(w->store)) {
+	if (unwind_jobs_ended(w->jobs))
+		return false;
+	if (!*reclaimed && unwind_store_given(w->store)) {
+		*reclaimed = true;
 		reclaim(w);
 		return true;
 	}
@@ -200,6 +204,7 @@ static struct unwind_loaded *compile(struct unwind_worker *w, struct unwind_file
 	uint64_t began = clock_monotonic();
 	struct error e = { "" };
 	int fd = unwind_file_fd(w->jobs, file), err;
+	bool reclaimed = false;
 
 	if (fd < 0)
 		return NULL;
@@ -208,7 +213,7 @@ static struct unwind_loaded *compile(struct unwind_worker *w, struct unwind_file
 		table = NULL;
 	do
 		err = unwind_tables_add(w->tables, unwind_file_identity(file), table, &l);
-	while (err == -ENOSPC && make_room(w, now));
+	while (err == -ENOSPC && make_room(w, now, &reclaimed));
 	unwind_table_free(table);
 	if (err)
 		l = NULL;
@@ -243,6 +248,7 @@ static int publish(struct unwind_worker *w, const struct unwind_job *job, struct
 	struct unwind_loaded **tables = calloc(job->n_ranges ? job->n_ranges : 1, sizeof(*tables));
 	uint32_t key = (uint32_t)job->pid;
 	int err = tables ? 0 : -ENOMEM;
+	bool reclaimed = false;
 
 	if (!p && !err) {
 		p = calloc(1, sizeof(*p));
@@ -260,7 +266,7 @@ static int publish(struct unwind_worker *w, const struct unwind_job *job, struct
 	}
 	while (!err && job->n_ranges) {
 		err = unwind_store_take(w->store, job->n_ranges * MAPPING_WORDS, &value.place);
-		if (err != -ENOSPC || !make_room(w, now))
+		if (err != -ENOSPC || !make_room(w, now, &reclaimed))
 			break;
 		err = 0;
 	}

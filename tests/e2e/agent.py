@@ -184,6 +184,31 @@ def full_disk():
         check_equal(sorted(covered), list(range(1, max(covered) + 1)), "numbers of windows and gaps together")
 
 
+# Maps the files of its arguments as programs are mapped, then writes past the page cache.
+MAPS_MUCH = """
+import mmap, os, sys, time
+code = [mmap.mmap(os.open(name, os.O_RDONLY), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC) for name in sys.argv[2:]]
+fd, page = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600), mmap.mmap(-1, 65536)
+for i in range(40):
+    os.pwrite(fd, page, i << 16)
+    time.sleep(0.05)
+"""
+
+
+def little_memory():
+    """Programs whose unwind tables have no room in the budget: the agent goes on, and ends when it is told to."""
+    folder = "/usr/lib/x86_64-linux-gnu"
+    files = {os.path.realpath(os.path.join(folder, name)) for name in os.listdir(folder) if ".so" in name}
+    large = sorted(filter(os.path.isfile, files), key=os.path.getsize)[-40:]
+    with testing.scratch() as scratch, Agent(scratch, agent=("memory = 16MiB",)) as agent:
+        before = len(agent.batches())
+        for _ in range(2):
+            subprocess.run(["python3", "-c", MAPS_MUCH, os.path.join(scratch, "data"), *large], check=True, timeout=120)
+        agent.wait_windows(before + 2)
+        took = agent.stop()
+        check(took < 20, "it ended after %.1f s" % took)
+
+
 def unit_privileges():
     """Under the capabilities of the unit, and no others, it starts and names what it sees."""
     if subprocess.run(["which", "setpriv"], stdout=subprocess.DEVNULL).returncode:
@@ -221,4 +246,4 @@ def refuses():
             check(message in result.stderr, "%r is not in %r" % (message, result.stderr))
 
 
-testing.main(windows_add_up, services_labels_exclude, reload, killed, full_disk, unit_privileges, refuses)
+testing.main(windows_add_up, services_labels_exclude, reload, killed, full_disk, little_memory, unit_privileges, refuses)
