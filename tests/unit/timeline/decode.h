@@ -56,6 +56,7 @@ static inline bool field_get(const uint8_t *data, size_t len, unsigned number, u
 	const uint8_t *at = data;
 	bool bad = false;
 
+	*ret = (struct field){ 0 };
 	while (field_next(&at, data + len, ret, &bad))
 		if (ret->number == number && !n--)
 			return true;
