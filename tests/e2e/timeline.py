@@ -5,6 +5,7 @@
 exhaustive profile, and the trace is valid by Perfetto's own definitions."""
 import filecmp
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -212,6 +213,22 @@ def many_switches():
         check(tracing.peak < 400 << 20, "it took %d MiB" % (tracing.peak >> 20))
 
 
+def what_is_lost_is_said():
+    """Nobody empties the ring for a while: how much is missing is said, the trace is whole, what is not known is not made up."""
+    with scratch() as folder, Threads("pingpong", os.cpu_count(), 10000000) as load:
+        with Tracing(folder, "-p", load.pid, "--no-requests", "--max-size", "1M") as tracing:
+            load.start()
+            tracing.process.send_signal(signal.SIGSTOP)
+            time.sleep(4)
+            tracing.process.send_signal(signal.SIGCONT)
+            time.sleep(0.5)
+        if "lost:" not in tracing.said:
+            testing.skip("this machine is too slow to fill the ring")
+        t = tracing.trace
+        check_trace(t, "lost")
+        check("unknown: what" in tracing.said, "said: " + tracing.said)
+
+
 def a_recorded_stream_gives_the_same_trace():
     with scratch() as folder:
         tracing, _, _ = record_threads(folder, "convoy", 3, 50)
@@ -272,5 +289,5 @@ def wrong_usage():
 
 
 testing.main(wrong_usage, hogs_share_one_cpu, convoy_waits_for_its_lock, pipeline_hands_on, server_accepts_and_works,
-             io_equals_the_exhaustive_profile, stacks_lead_to_main, threads_that_come_and_go, many_switches,
+             io_equals_the_exhaustive_profile, stacks_lead_to_main, threads_that_come_and_go, many_switches, what_is_lost_is_said,
              a_recorded_stream_gives_the_same_trace, the_whole_node, threads_of_a_cgroup)
