@@ -159,9 +159,8 @@ const char *agent_config_warning(const struct agent_config *c, unsigned i)
 	} all[] = {
 		{ !*c->listen && (*c->token_file || *c->tls_cert || *c->tls_key || *c->tls_client_ca),
 		  "token_file, tls_cert, tls_key and tls_client_ca have no effect: listen is empty" },
-		{ *c->plugins, "plugins in [requests]: this version loads none" },
-		{ c->keep_params.n && !c->requests_comm.n && !c->requests_pid.n && !c->requests_cgroup.n && !c->requests_cmdline.n,
-		  "keep_params has no effect: [requests] names no process" },
+		{ (c->keep_params.n || *c->plugins) && !c->requests_comm.n && !c->requests_pid.n && !c->requests_cgroup.n && !c->requests_cmdline.n,
+		  "keep_params and plugins have no effect: [requests] names no process" },
 	};
 
 	for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++)

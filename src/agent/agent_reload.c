@@ -130,6 +130,11 @@ static int replace_recorder(struct agent *a, const struct agent_config *c, const
 	return 0;
 }
 
+static void say_plugin(void *context, const char *text)
+{
+	agent_say(context, AGENT_WARNING, "%s", text);
+}
+
 void agent_follow_requests(struct agent *a, const struct agent_config *c)
 {
 	struct agent_requests *old = a->requests, *fresh = NULL;
@@ -143,7 +148,7 @@ void agent_follow_requests(struct agent *a, const struct agent_config *c)
 	agent_requests_stop(old);
 	if (!agent_requests_wanted(c))
 		return;
-	if (agent_requests_start(c, a->spool, &fresh, &e)) {
+	if (agent_requests_start(c, a->spool, say_plugin, a, &fresh, &e)) {
 		agent_say(a, AGENT_ERROR, "requests are not followed: %s", e.text);
 		return;
 	}

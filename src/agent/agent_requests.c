@@ -158,6 +158,7 @@ static void release(struct agent_requests *a)
 	}
 	for (unsigned i = 0; i < p->n_keep; i++)
 		free((void *)p->keep[i]);
+	free((void *)a->options.plugins);
 	buf_free(&a->json);
 	free(a->ends);
 	pthread_mutex_destroy(&a->lock);
@@ -193,11 +194,14 @@ static int copy_options(struct agent_requests *a, const struct agent_config *c, 
 	for (unsigned i = 0; i < p->n_keep; i++)
 		p->keep_all |= !strcmp(p->keep[i], "*");
 	a->options.window = c->window;
+	if (!err && *c->plugins && !(a->options.plugins = strdup(c->plugins)))
+		err = error_set(e, -ENOMEM, "no memory for [requests]");
 	memcpy(a->node, c->node_name, sizeof(a->node));
 	return err;
 }
 
-int agent_requests_start(const struct agent_config *c, struct spool *spool, struct agent_requests **ret, struct error *e)
+int agent_requests_start(const struct agent_config *c, struct spool *spool, void (*say)(void *context, const char *text), void *context,
+			  struct agent_requests **ret, struct error *e)
 {
 	struct agent_requests *a = calloc(1, sizeof(*a));
 	int err;
@@ -207,6 +211,8 @@ int agent_requests_start(const struct agent_config *c, struct spool *spool, stru
 	pthread_mutex_init(&a->lock, NULL);
 	a->spool = spool;
 	a->began = clock_realtime();
+	a->options.say = say;
+	a->options.say_context = context;
 	err = copy_options(a, c, e);
 	if (!err)
 		err = requests_new(&a->options, &a->requests, e);
@@ -236,7 +242,8 @@ bool agent_requests_same(const struct agent_requests *a, const struct agent_conf
 
 	return same_list(&c->requests_pid, t->pid, t->n_pid) && same_list(&c->requests_comm, t->comm, t->n_comm) &&
 	       same_list(&c->requests_cgroup, t->cgroup, t->n_cgroup) && same_list(&c->requests_cmdline, t->cmdline, t->n_cmdline) &&
-	       same_list(&c->keep_params, a->options.params.keep, a->options.params.n_keep) && a->options.window == c->window;
+	       same_list(&c->keep_params, a->options.params.keep, a->options.params.n_keep) && a->options.window == c->window &&
+	       !strcmp(a->options.plugins ? a->options.plugins : "", c->plugins);
 }
 
 void agent_requests_stop(struct agent_requests *a)

@@ -50,6 +50,12 @@ const char *request_loss_help(enum req_loss cause)
 	return losses[cause].help;
 }
 
+struct wishes {
+	uint32_t ring;
+	const int *plugins;
+	unsigned n_plugins;
+};
+
 static int take_record(void *context, void *data, size_t size)
 {
 	struct request_probes *p = context;
@@ -66,7 +72,7 @@ static void want(struct request_probes *p, const char *name)
 	p->programs[p->n++] = program;
 }
 
-static int configure(struct request_probes *p, const struct kernel_facts *facts, uint32_t ring, bool faults)
+static int configure(struct request_probes *p, const struct kernel_facts *facts, const struct wishes *w, bool faults)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(p->object, ".rodata.config");
 	struct req_config config = { .flush_seq = facts->flush_seq, .bio_list_valid = facts->bio_list_valid,
@@ -76,10 +82,11 @@ static int configure(struct request_probes *p, const struct kernel_facts *facts,
 
 	if (!value || size < sizeof(config))
 		return -EINVAL;
-	config.ring_wakes = ring / 4;
+	config.ring_wakes = w->ring / 4;
+	config.n_plugins = w->n_plugins;
 	request_actions(config.actions);
 	memcpy(value, &config, sizeof(config));
-	bpf_map__set_max_entries(bpf_object__find_map_by_name(p->object, "ring"), ring);
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(p->object, "ring"), w->ring);
 	want(p, "on_sys_enter");
 	want(p, "on_sys_exit");
 	want(p, "on_sched_switch");
@@ -108,9 +115,12 @@ static int map_fd(struct request_probes *p, const char *name)
 	return bpf_object__find_map_fd_by_name(p->object, name);
 }
 
-static int open_maps(struct request_probes *p)
+static int open_maps(struct request_probes *p, const struct wishes *w)
 {
-	int err = map_state(p);
+	int err = map_state(p), plugins = map_fd(p, "plugins");
+
+	for (uint32_t i = 0; i < w->n_plugins && !err; i++)
+		err = bpf_map_update_elem(plugins, &i, &w->plugins[i], BPF_ANY);
 
 	if (err)
 		return err;
@@ -133,7 +143,7 @@ static int attach(struct request_probes *p, struct error *e)
 	return 0;
 }
 
-static int try_new(const struct kernel_facts *facts, uint32_t ring, bool faults, request_event_fn fn, void *context,
+static int try_new(const struct kernel_facts *facts, const struct wishes *w, bool faults, request_event_fn fn, void *context,
 		   struct request_probes **ret, struct error *e)
 {
 	struct request_probes *p = calloc(1, sizeof(*p));
@@ -147,11 +157,11 @@ static int try_new(const struct kernel_facts *facts, uint32_t ring, bool faults,
 	p->context = context;
 	elf = request__elf_bytes(&size);
 	p->object = bpf_object__open_mem(elf, size, NULL);
-	err = p->object ? configure(p, facts, ring, faults) : -errno;
+	err = p->object ? configure(p, facts, w, faults) : -errno;
 	if (!err)
 		err = bpf_object__load(p->object);
 	if (!err)
-		err = open_maps(p);
+		err = open_maps(p, w);
 	if (err)
 		error_set(e, err, "requests: the kernel refuses the programs that follow them: %s%s", strerror(-err),
 			  geteuid() ? "; run it as root" : "; `blkprof doctor` says what this kernel lacks");
@@ -165,19 +175,19 @@ static int try_new(const struct kernel_facts *facts, uint32_t ring, bool faults,
 	return 0;
 }
 
-int request_probes_new(uint32_t ring, request_event_fn fn, void *context, struct request_probes **ret, struct error *e)
+int request_probes_new(uint32_t ring, const int *plugins, unsigned n, request_event_fn fn, void *context, struct request_probes **ret, struct error *e)
 {
+	struct wishes w = { .ring = ring ? ring : 8 << 20, .plugins = plugins, .n_plugins = n };
 	struct kernel_facts facts;
 	int err = kernel_facts_read(&facts, e);
 
 	if (err)
 		return err;
 	probes_quiet();
-	ring = ring ? ring : 8 << 20;
-	err = try_new(&facts, ring, true, fn, context, ret, e);
+	err = try_new(&facts, &w, true, fn, context, ret, e);
 	// Machines without a tracepoint of page faults: their time begins when the thread loses its CPU.
 	if (err && err != -ENOMEM)
-		err = try_new(&facts, ring, false, fn, context, ret, e);
+		err = try_new(&facts, &w, false, fn, context, ret, e);
 	return err;
 }
 

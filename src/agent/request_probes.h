@@ -15,8 +15,8 @@ struct request_probes;
 typedef void (*request_event_fn)(void *context, const void *record, size_t size);
 typedef void (*request_thread_fn)(void *context, const struct req_thread *t);
 
-// ring: bytes, a power of two of whole pages; 0 = 8 MiB.
-int request_probes_new(uint32_t ring, request_event_fn fn, void *context, struct request_probes **ret, struct error *e);
+// plugins: maps of the sources of others, n of them, at most REQ_PLUGINS. ring: bytes, a power of two of whole pages; 0 = 8 MiB.
+int request_probes_new(uint32_t ring, const int *plugins, unsigned n, request_event_fn fn, void *context, struct request_probes **ret, struct error *e);
 void request_probes_free(struct request_probes *p); // NULL too
 int request_probes_add(struct request_probes *p, pid_t tgid);
 void request_probes_remove(struct request_probes *p, pid_t tgid); // with what is kept of its threads

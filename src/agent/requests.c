@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/devices.h"
+#include "agent/request_plugins.h"
 #include "agent/request_probes.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -27,6 +28,7 @@ struct requests {
 	struct requests_options options;
 	struct breakdown_table metrics;
 	struct request_targets *targets;
+	struct request_plugins *plugins;
 	struct request_probes *probes;
 	struct flow *flow;
 	struct storm *storm;
@@ -99,11 +101,26 @@ static void on_target(void *context, pid_t pid, bool came)
 	flow_end(r->flow, (uint32_t)pid, clock_monotonic());
 }
 
+// Without them requests are still worth to be followed.
+static unsigned load_plugins(struct requests *r, int maps[REQ_PLUGINS])
+{
+	const struct requests_options *o = &r->options;
+	struct error e = { "" };
+
+	if (!o->plugins || !*o->plugins)
+		return 0;
+	if (!request_plugins_load(o->plugins, &r->metrics, o->say, o->say_context, &r->plugins, &e))
+		return request_plugins_maps(r->plugins, maps);
+	o->say(o->say_context, e.text);
+	return 0;
+}
+
 static int make_parts(struct requests *r, struct error *e)
 {
 	struct flow_options fo = { .metrics = &r->metrics, .rules = &r->options.params, .trace_header = r->options.trace_header,
 				   .ended = on_ended, .attributed = on_attributed, .ignore = on_ignore, .context = r };
-	int err = request_targets_new(&r->options.targets, NULL, &r->targets, e);
+	int err = request_targets_new(&r->options.targets, NULL, &r->targets, e), maps[REQ_PLUGINS];
+	unsigned n;
 
 	if (err)
 		return err;
@@ -113,7 +130,8 @@ static int make_parts(struct requests *r, struct error *e)
 	r->devices = devices_new(NULL, e);
 	if (!r->flow || !r->storm || !r->threads)
 		return error_set(e, -ENOMEM, "requests: no memory");
-	return request_probes_new(r->options.ring, on_event, r, &r->probes, e);
+	n = load_plugins(r, maps);
+	return request_probes_new(r->options.ring, maps, n, on_event, r, &r->probes, e);
 }
 
 int requests_new(const struct requests_options *options, struct requests **ret, struct error *e)
@@ -149,6 +167,7 @@ void requests_free(struct requests *r)
 	if (!r)
 		return;
 	request_probes_free(r->probes);
+	request_plugins_free(r->plugins);
 	flow_free(r->flow);
 	storm_free(r->storm);
 	thread_sums_free(r->threads);

@@ -49,6 +49,24 @@ static __always_inline void notice_missed(struct req_thread *t, u64 now)
 	switched_in(t, now);
 }
 
+static __always_inline void look_at_plugins(struct req_thread *t)
+{
+	struct req_plugin_values *values;
+	u32 i, slot, tid = t->tid;
+	void *map;
+
+#pragma unroll
+	for (i = 0; i < REQ_PLUGINS; i++) {
+		slot = i;
+		if (i >= config.n_plugins)
+			return;
+		map = bpf_map_lookup_elem(&plugins, &slot);
+		values = map ? bpf_map_lookup_elem(map, &tid) : 0;
+		if (values)
+			__builtin_memcpy(t->sums.plugin[i], values->value, sizeof(values->value));
+	}
+}
+
 static __always_inline void bring_up(struct req_thread *t, u64 now)
 {
 	struct task_struct___request *task = this_task();
@@ -59,6 +77,7 @@ static __always_inline void bring_up(struct req_thread *t, u64 now)
 	t->in = now;
 	t->sums.major_faults = BPF_CORE_READ(task, maj_flt);
 	t->sums.minor_faults = BPF_CORE_READ(task, min_flt);
+	look_at_plugins(t);
 }
 
 static __always_inline u64 wakeup(void)

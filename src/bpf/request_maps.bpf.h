@@ -38,6 +38,20 @@ struct {
 	__uint(max_entries, 8 << 20);
 } ring SEC(".maps");
 
+struct plugin_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, REQ_PLUGIN_THREADS);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct req_plugin_values));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, REQ_PLUGINS);
+	__type(key, u32);
+	__array(values, struct plugin_map);
+} plugins SEC(".maps");
+
 /* What a new thread's entry is copied from: too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -84,6 +84,16 @@ enum req_wait {
 	WAIT_CPU = 7, /* it could have run */
 };
 
+/* Sources that others made: each has one hash map, from a thread's number to its sums. Its form is part of their ABI. */
+#define REQ_PLUGIN_ABI 1
+#define REQ_PLUGINS 4
+#define REQ_PLUGIN_VALUES 4
+#define REQ_PLUGIN_THREADS 16384 /* entries of the map */
+
+struct req_plugin_values {
+	u64 value[REQ_PLUGIN_VALUES];
+};
+
 struct req_call_sums {
 	u64 ops, ns, bytes;
 };
@@ -101,6 +111,7 @@ struct req_sums {
 	u64 disk_done, disk_ns; /* changed by other CPUs, too */
 	u64 disk_max_ns;	/* since the thread's last event */
 	u32 disk_max_dev, pad;
+	u64 plugin[REQ_PLUGINS][REQ_PLUGIN_VALUES]; /* as of the thread's last event */
 };
 
 enum req_event_type {
@@ -184,6 +195,7 @@ struct req_config {
 	u8 faults_seen; /* the tracepoint of page faults is attached */
 	u8 pad;
 	u32 ring_wakes;
+	u32 n_plugins;
 	u8 actions[REQ_SYSCALLS];
 };
 
@@ -195,9 +207,9 @@ struct req_state {
 	u64 bios_in_flight;
 };
 
-_Static_assert(sizeof(struct req_sums) == 624, "layout");
-_Static_assert(sizeof(struct req_event) == 72 + 624, "layout");
-_Static_assert(sizeof(struct req_thread) == 624 + 104, "layout");
+_Static_assert(sizeof(struct req_sums) == 752, "layout");
+_Static_assert(sizeof(struct req_event) == 72 + 752, "layout");
+_Static_assert(sizeof(struct req_thread) == 752 + 104, "layout");
 _Static_assert(sizeof(struct req_connection) == 24, "layout");
 
 #endif

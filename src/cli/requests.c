@@ -21,7 +21,7 @@
 struct requests_command {
 	struct request_rules targets;
 	struct target_rules params;
-	const char *trace_header, *node;
+	const char *trace_header, *node, *plugins;
 	uint64_t duration_ns;
 	uint32_t slowest, full;
 	bool json, threads;
@@ -144,10 +144,15 @@ static int print(struct printing *p, struct error *e)
 	return 0;
 }
 
+static void say(void *context, const char *text)
+{
+	fprintf(stderr, "%s\n", text);
+}
+
 static int prepare(struct printing *p, struct error *e)
 {
 	struct requests_options ro = { .targets = p->o->targets, .params = p->o->params, .trace_header = p->o->trace_header,
-				       .full = p->o->full };
+				       .full = p->o->full, .plugins = p->o->plugins, .say = say };
 	int err;
 
 	if (p->o->node)
@@ -298,6 +303,8 @@ static const struct option_spec table[] = {
 		  "shown as '?'. '*' keeps all; a list, repeatable." },
 	{ .name = "trace-header", .argument = "NAME", .set = option_set_text, AT(trace_header),
 	  .help = "The header with a request's own id. X-Trace-Id by default; traceparent is always looked at." },
+	{ .name = "plugins", .argument = "FOLDER", .set = option_set_text, AT(plugins), .completes = COMPLETES_FILE,
+	  .help = "Load the sources of further metrics in this folder, which must be root's alone. docs/plugins.md says how to write one." },
 	{ .name = "node", .argument = "NAME", .set = option_set_text, AT(node), .help = "Name of this node in the records, the host name by default; with --store and --collector, only this node." },
 	{ .name = "store", .argument = "DIR", .set = source_add_store, STORED(source.stores), .repeatable = true,
 	  .completes = COMPLETES_FILE,

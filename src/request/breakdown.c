@@ -40,6 +40,7 @@ int breakdown_table_add(struct breakdown_table *m, const struct breakdown_metric
 	if (m->n == METRICS_MAX)
 		return error_set(e, -ENOSPC, "metric '%s' is one too many; %d are allowed", metric->field, METRICS_MAX);
 	m->metric[m->n] = metric;
+	m->source[m->n] = METRIC_NO_SOURCE;
 	*ret = m->n++;
 	return 0;
 }

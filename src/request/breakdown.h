@@ -133,17 +133,19 @@ enum metric_id {
 
 #define METRICS_MAX 128 // with those of plugins
 #define METRIC_FIELD_MAX 48
+#define METRIC_NO_SOURCE (-1) // its source failed: the metric is missing in every record
 
 // The table of one process: built-in metrics and those that were added. Not changed while it is used.
 struct breakdown_table {
 	const struct breakdown_metric *metric[METRICS_MAX];
 	unsigned n;
+	int source[METRICS_MAX]; // of a plugin's: which of the numbers that the kernel side has of it; METRIC_NO_SOURCE
 };
 
 void breakdown_table_init(struct breakdown_table *m); // the built-in ones
 const struct breakdown_metric *breakdown_builtin(unsigned i);
 // Takes metric (not its memory) behind the others. -EEXIST for a field that is there, -EINVAL for a field whose name or
-// suffix does not fit its kind, -ENOSPC. The number of its value in *ret.
+// suffix does not fit its kind, -ENOSPC. The number of its value in *ret; it has no source yet.
 int breakdown_table_add(struct breakdown_table *m, const struct breakdown_metric *metric, unsigned *ret, struct error *e);
 
 enum value_state {

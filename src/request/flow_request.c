@@ -234,8 +234,10 @@ static void set_times(struct flow *f, struct open_request *r, struct breakdown *
 		breakdown_set(b, METRIC_DROPPED, r->lost);
 	if (r->handed_over || r->shared || !r->answered) {
 		sums_missing(b);
+		sums_plugins(f->options.metrics, NULL, NULL, b);
 	} else if (sums_between(&r->base, &r->last, b)) {
 		set_client_wait(r, b);
+		sums_plugins(f->options.metrics, &r->base, &r->last, b);
 		if (r->disk_max)
 			breakdown_set(b, METRIC_DISK_MAX, r->disk_max);
 		if (f->options.attributed)

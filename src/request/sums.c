@@ -77,3 +77,21 @@ void sums_add_between(const struct req_sums *from, const struct req_sums *to, st
 		memcpy((char *)ret + map[i].offset, &sum, sizeof(sum));
 	}
 }
+
+void sums_plugins(const struct breakdown_table *table, const struct req_sums *from, const struct req_sums *to, struct breakdown *ret)
+{
+	const uint64_t *a = from ? from->plugin[0] : NULL, *b = to ? to->plugin[0] : NULL;
+
+	for (unsigned i = METRIC_BUILTIN; i < table->n; i++) {
+		int at = table->source[i];
+
+		if (!a || !b || at < 0 || at >= REQ_PLUGINS * REQ_PLUGIN_VALUES)
+			breakdown_missing(ret, i);
+		else if (table->metric[i]->kind == KIND_GAUGE)
+			breakdown_set(ret, i, b[at]);
+		else if (b[at] < a[at])
+			breakdown_missing(ret, i);
+		else
+			breakdown_set(ret, i, b[at] - a[at]);
+	}
+}

@@ -18,6 +18,7 @@ class Disk:
     """Reads and writes that reach the device: one block I/O of 4 KiB each."""
 
     def __init__(self, device, folder):
+        self.folder = folder
         self.direct = os.open(device, os.O_RDWR | os.O_DIRECT)
         self.buffered = os.open(device, os.O_RDWR)
         self.cached = os.open(os.path.join(folder, "cached"), os.O_RDWR | os.O_CREAT)
@@ -49,6 +50,16 @@ class Disk:
     def fsync(self, buffer):
         os.fsync(self.direct)
 
+    def journal(self, buffer):
+        """A new name: its fsync has to commit the journal."""
+        with self.lock:
+            self.next += 1
+            name = os.path.join(self.folder, "new-%d" % self.next)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT)
+        os.write(fd, b"j" * PAGE)
+        os.fsync(fd)
+        os.close(fd)
+
     def sleep(self, buffer):
         time.sleep(0.001)
 
@@ -65,7 +76,7 @@ class Disk:
             pass
 
 
-WORK = ("readv", "writev", "pread", "fault", "fsync", "sleep", "wait", "burn")
+WORK = ("readv", "writev", "pread", "fault", "fsync", "journal", "sleep", "wait", "burn")
 LOCAL = threading.local()
 TRUTH, TRUTH_LOCK = [], threading.Lock()
 
