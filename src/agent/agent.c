@@ -195,19 +195,17 @@ int agent_stop(struct agent *a, unsigned timeout_ms, struct error *e)
 
 void agent_free(struct agent *a)
 {
-	bool ended;
-
 	if (!a)
 		return;
 	if (a->live)
 		live_stop(a->live);
 	agent_http_close(a);
 	stop_requests(a);
-	ended = ship_close(a->ship, CLOSE_MS);
+	a->left_behind |= !ship_close(a->ship, CLOSE_MS);
 	live_free(a->live);
 	recorder_free(a->recorder);
-	if (!ended)
-		return; // its thread may use the spool and the log until the process ends
+	if (a->left_behind)
+		return; // until the process ends
 	spool_close(a->spool, 0);
 	io_metrics_free(a->io);
 	pthread_mutex_destroy(&a->measuring);

@@ -28,6 +28,8 @@ struct agent {
 	struct recorder *recorder;
 	struct spool *spool;
 	struct ship *ship;	     // NULL without endpoints
+	uint8_t ship_key[KEY_SIZE];  // its public one
+	bool left_behind;	     // a ship that could not be ended: its thread may use the spool and the log
 	struct agent_requests *requests; // NULL without targets; changed under `measuring`
 	struct live *live;	     // shares the recording with pulls over HTTP
 	struct http_server *http;    // NULL without `listen`

@@ -62,7 +62,7 @@ static void replace_ship(struct agent *a, struct ship *ship)
 	pthread_mutex_lock(&a->measuring);
 	a->ship = ship;
 	pthread_mutex_unlock(&a->measuring);
-	ship_close(old, CLOSE_MS);
+	a->left_behind |= !ship_close(old, CLOSE_MS);
 }
 
 int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct error *e)
@@ -88,6 +88,8 @@ int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct
 		err = c->endpoint.n ? ship_open(&o, &source, &ship, e) : 0;
 		if (!err && c->endpoint.n)
 			replace_ship(a, ship);
+		if (*c->key)
+			memcpy(a->ship_key, key.public, sizeof(a->ship_key));
 	}
 	if (*c->key)
 		key_pair_clear(&key);
@@ -173,6 +175,19 @@ static bool same_ship(const struct agent_config *a, const struct agent_config *b
 	return same_list(&a->endpoint, &b->endpoint) && !strcmp(a->key, b->key) && a->insecure == b->insecure;
 }
 
+// The file may be the same and hold another key.
+static bool same_key(const struct agent *a, const struct agent_config *c)
+{
+	struct key_pair key;
+	bool same;
+
+	if (!*c->key || key_file_read(c->key, &key, NULL))
+		return !*c->key;
+	same = !memcmp(key.public, a->ship_key, sizeof(a->ship_key));
+	key_pair_clear(&key);
+	return same;
+}
+
 // What a running agent cannot change stays as it was.
 static void keep_fixed(struct agent *a, struct agent_config *c)
 {
@@ -182,9 +197,18 @@ static void keep_fixed(struct agent *a, struct agent_config *c)
 	memcpy(c->node_name, a->config.node_name, sizeof(c->node_name));
 }
 
+// All else is the new one's by now: windows wait in the spool for the next reload rather than for ever.
+static void change_ship(struct agent *a, const struct agent_config *c)
+{
+	struct error e = { "" };
+
+	if (agent_ship(a, c, false, &e))
+		agent_say(a, AGENT_ERROR, "nothing is sent until the configuration is read again: %s", e.text);
+}
+
 static int take_over(struct agent *a, struct agent_config *c, struct error *e)
 {
-	bool ship_changed = !same_ship(&a->config, c);
+	bool ship_changed = !same_ship(&a->config, c) || !same_key(a, c) || !a->ship;
 	struct error ignored = { "" };
 	struct filter f;
 	int err;
@@ -205,7 +229,7 @@ static int take_over(struct agent *a, struct agent_config *c, struct error *e)
 	if (!err)
 		live_recorded(a->live, c->label_set);
 	if (!err && ship_changed)
-		err = agent_ship(a, c, false, e);
+		change_ship(a, c);
 	return err;
 }
 

@@ -222,8 +222,10 @@ int agent_cut(struct agent *a, struct error *e)
 	if (err)
 		return err;
 	err = live_ship(a->live, &w);
-	if (err)
+	if (err) {
+		a->metrics.window_failures++;
 		return error_set(e, err, "no memory to add up the slices of a window");
+	}
 	a->metrics.late_windows += a->due && window_get_info(w)->end > a->due + LATE_NS;
 	err = spool_window(a, w, e);
 	window_free(w);
@@ -241,8 +243,10 @@ int agent_last(struct agent *a, struct recorder *r, struct error *e)
 		err = live_add(a->live, w);
 	if (!err)
 		err = live_ship(a->live, &w);
-	if (err)
+	if (err) {
+		a->metrics.window_failures += last != NULL;
 		return last ? error_set(e, err, "no memory for the last window") : 0;
+	}
 	err = spool_window(a, w, e);
 	window_free(w);
 	return err;

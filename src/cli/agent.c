@@ -85,6 +85,7 @@ static int loop(struct service *s, struct error *e)
 static int serve(struct service *s, const char *config, struct error *e)
 {
 	int err = agent_new(config, say, NULL, &s->agent, e), stopped;
+	struct error of_stop = { "" };
 
 	if (err)
 		return privileges_explain(err, e);
@@ -93,11 +94,10 @@ static int serve(struct service *s, const char *config, struct error *e)
 	s->measured = clock_monotonic() + METRICS_NS;
 	err = loop(s, e);
 	notify_send("STOPPING=1");
-	if (err)
-		return err;
-	stopped = agent_stop(s->agent, STOP_MS, e);
+	// After a failure too: what waits in memory may still become durable.
+	stopped = agent_stop(s->agent, STOP_MS, err ? &of_stop : e);
 	log_metrics(s, false);
-	return stopped;
+	return err ? err : stopped;
 }
 
 static int run(const void *options)
