@@ -281,7 +281,9 @@ static int totals_of_node(struct query *q, struct error *e)
 		if (i && used[i] == used[i - 1])
 			continue;
 		t = take_total(adders, ADDERS + 1, used[i]);
-		err = total_of_labels(q, used[i], &t, e);
+		err = i % 64 ? 0 : watch_ask(&q->watch, e);
+		if (!err)
+			err = total_of_labels(q, used[i], &t, e);
 	}
 	free(used);
 	return err;

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "collector/store_records.h"
 #include "collector/store_requests_sums.h"
 #include "collector/store_watch.h"
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
 #define IO_FIELD "total_io_duration_ms_f"
 #define DURATION_FIELD "duration_ms_f"
@@ -223,7 +225,10 @@ static int seen_before(struct asking *a, sqlite3_stmt *st, struct error *e)
 		return 1;
 	}
 	HASH_ADD(hh, a->seen, key, sizeof(s->key), s);
-	return 0;
+	if (s->hh.tbl)
+		return 0;
+	free(s);
+	return no_memory(e);
 }
 
 static int read_records(struct asking *a, sqlite3_stmt *st, struct error *e)

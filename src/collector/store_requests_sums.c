@@ -4,13 +4,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #define VALUE_BYTES 256 // of a facet's value; longer ones are cut
 
 void requests_sum_add(struct requests_sum *to, const struct requests_sum *more)
 {
-	to->requests += more->requests;
+	if (__builtin_add_overflow(to->requests, more->requests, &to->requests))
+		to->requests = UINT64_MAX;
 	to->io += more->io;
 	to->duration += more->duration;
 	to->oncpu += more->oncpu;
@@ -157,6 +160,10 @@ static int add_value(struct facet_sums *s, const char *value, const struct reque
 			return -ENOMEM;
 		memcpy(entry->value, value, len);
 		HASH_ADD_KEYPTR(hh, s->entries, entry->value, len, entry);
+		if (!entry->hh.tbl) {
+			free(entry);
+			return -ENOMEM;
+		}
 		s->n++;
 		s->bytes += sizeof(*entry) + len;
 	}

@@ -105,7 +105,7 @@ static int one_bucket(struct query *q, struct series *s, const struct store_quer
 	int err;
 
 	part.from = whole->from + s->bucket * step;
-	part.to = part.from + step < whole->to ? part.from + step : whole->to;
+	part.to = whole->to - part.from > step ? part.from + step : whole->to;
 	q->q = &part;
 	s->node = NULL;
 	err = query_each_node(q, e);

@@ -8,13 +8,15 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "collector/store_query.h"
 #include "common/clock.h"
 #include "common/metrics.h"
 #include "common/text.h"
 #include "pprof/wire.h"
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
 #define PERIOD_NS 3000000000ull
 #define SPANS 500 // of one look: a long one keeps the log of the store from being cut
@@ -90,12 +92,18 @@ static void add(struct tally *t, const char *service, const char *device, const 
 	if (!c && (c = calloc(1, sizeof(*c) + len))) {
 		memcpy(c->key, key, len);
 		HASH_ADD(hh, t->cells, key[0], len, c);
-		t->n_cells++;
+		if (!c->hh.tbl) {
+			free(c);
+			c = NULL;
+		}
+		t->n_cells += c != NULL;
 	}
 	if (c) {
 		c->io.ops += io->ops;
 		c->io.time += io->time;
 		c->io.bytes += io->bytes;
+	} else {
+		metric_add(&t->failed, 1);
 	}
 	pthread_mutex_unlock(&t->lock);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records of requests: the slowest, and sums by the values of fields.
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,11 +63,21 @@ static int take_question(struct web *w, const struct http_request *q, struct que
 	return err;
 }
 
+// JSON has no number for what is beyond all doubles, as sums of what somebody sent may be.
+static void print_number(struct buf *to, const char *name, double value)
+{
+	buf_printf(to, ",\"%s\":%.9g", name, isnan(value) ? 0 : fmax(fmin(value, DBL_MAX), -DBL_MAX));
+}
+
 static void print_sum(struct buf *to, const struct requests_sum *s)
 {
-	buf_printf(to, "\"requests\":%" PRIu64 ",\"total_io_duration_ms_f\":%.9g,\"max_total_io_duration_ms_f\":%.9g,"
-		       "\"duration_ms_f\":%.9g,\"max_duration_ms_f\":%.9g,\"oncpu_ms_f\":%.9g,\"lock_wait_ms_f\":%.9g",
-		   s->requests, s->io, s->io_max, s->duration, s->duration_max, s->oncpu, s->lock);
+	buf_printf(to, "\"requests\":%" PRIu64, s->requests);
+	print_number(to, "total_io_duration_ms_f", s->io);
+	print_number(to, "max_total_io_duration_ms_f", s->io_max);
+	print_number(to, "duration_ms_f", s->duration);
+	print_number(to, "max_duration_ms_f", s->duration_max);
+	print_number(to, "oncpu_ms_f", s->oncpu);
+	print_number(to, "lock_wait_ms_f", s->lock);
 }
 
 static void print_facet(struct buf *to, const struct requests_facet *f)
