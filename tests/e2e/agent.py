@@ -118,7 +118,7 @@ def reload():
         write_direct(folder + "/a", 4)
         agent.configure(("widnow = 1s",))
         agent.signal(signal.SIGHUP)
-        agent.hears("agent.conf:5: unknown key 'widnow' in [agent]; did you mean 'window'?")
+        agent.hears("agent.conf:4: unknown key 'widnow' in [agent]; did you mean 'window'?")
         agent.hears("the old one stays in force")
         agent.configure((), "[labels]\nzone = two\n")
         agent.signal(signal.SIGHUP)
