@@ -4,11 +4,13 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 
 from .devices import lock
 from .testing import skip
 
 CACHE = os.path.join(os.environ.get("BLKPROF_CACHE") or os.path.join(os.path.dirname(__file__), "../../../.cache"), "debootstrap")
+MONTH = 30 * 24 * 3600
 ENTER = """
 mount --make-rprivate /
 mount --bind /proc "$0/proc" && mount --rbind /sys "$0/sys" && mount -t tmpfs none "$0/run" && mount -t tmpfs none "$0/tmp"
@@ -43,8 +45,9 @@ def _make(tar, release, address, packages, work):
     shutil.rmtree(os.path.join(root, "var/cache/apt/archives"))
     shutil.rmtree(os.path.join(root, "var/lib/apt/lists"))
     os.makedirs(CACHE, exist_ok=True)
-    for old in os.listdir(CACHE):
-        os.unlink(os.path.join(CACHE, old))
+    for old in (os.path.join(CACHE, name) for name in os.listdir(CACHE)):
+        if os.path.getmtime(old) < time.time() - MONTH:
+            os.unlink(old)
     subprocess.run(["tar", "-C", root, "-cf", tar + ".new", "."], check=True)
     os.rename(tar + ".new", tar)
     shutil.rmtree(root)
