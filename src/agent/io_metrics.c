@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/quote.h"
 #include "common/text.h"
 
 #define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)hash_bytes(key, len, 0))
@@ -239,13 +240,8 @@ void io_metrics_window(struct io_metrics *m, const struct io_item *items, unsign
 
 static void print_text(struct buf *to, const char *label, const char *text)
 {
-	buf_printf(to, "%s=\"", label);
-	for (; *text; text++) {
-		if (*text == '\\' || *text == '"')
-			buf_byte(to, '\\');
-		buf_byte(to, (uint8_t)*text);
-	}
-	buf_byte(to, '"');
+	buf_printf(to, "%s=", label);
+	quote_append(to, text, strlen(text));
 }
 
 static void print_labels(struct buf *to, const char *name, const struct key *k)

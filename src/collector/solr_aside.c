@@ -10,37 +10,17 @@
 #include <unistd.h>
 
 #include "common/file.h"
-#include "common/text.h"
+#include "common/quote.h"
 #include "common/when.h"
-
-// Bytes of anything: what is no UTF-8 becomes '?'.
-static void put_text(struct buf *to, const char *text, size_t len)
-{
-	char *clean = malloc(len + 1);
-
-	if (!clean) {
-		to->error = -ENOMEM;
-		return;
-	}
-	len = text_sanitize(clean, len + 1, text, len);
-	buf_byte(to, '"');
-	for (size_t i = 0; i < len; i++) {
-		if (clean[i] == '"' || clean[i] == '\\')
-			buf_byte(to, '\\');
-		buf_byte(to, (uint8_t)clean[i]);
-	}
-	buf_byte(to, '"');
-	free(clean);
-}
 
 static void put_line(struct buf *to, const struct solr_batch *b, const struct solr_document *d, const char *when)
 {
 	buf_printf(to, "{\"at\":\"%s\",\"node\":", when);
-	put_text(to, d->node, strlen(d->node));
+	quote_append(to, d->node, strlen(d->node));
 	buf_printf(to, ",\"why\":");
-	put_text(to, d->refused, strlen(d->refused));
+	quote_append(to, d->refused, strlen(d->refused));
 	buf_printf(to, ",\"document\":");
-	put_text(to, (const char *)b->bytes.data + d->offset, d->size);
+	quote_append(to, (const char *)b->bytes.data + d->offset, d->size);
 	buf_printf(to, "}\n");
 }
 

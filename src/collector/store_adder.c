@@ -19,7 +19,8 @@ void adder_free(struct adder *a)
 
 size_t adder_memory(const struct adder *a)
 {
-	return a->sums.cap * sizeof(*a->sums.sum) + a->sums.slots_cap * sizeof(*a->sums.slots);
+	return a->sums.cap * sizeof(*a->sums.sum) + a->sums.slots_cap * sizeof(*a->sums.slots) +
+	       a->by_labels_cap * sizeof(*a->by_labels) + a->used_cap * sizeof(*a->used);
 }
 
 static int64_t up_to(int64_t v, uint64_t length, uint64_t t)

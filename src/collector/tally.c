@@ -12,6 +12,7 @@
 #include "collector/store_query.h"
 #include "common/clock.h"
 #include "common/metrics.h"
+#include "common/quote.h"
 #include "common/text.h"
 #include "pprof/wire.h"
 
@@ -359,14 +360,11 @@ void tally_free(struct tally *t)
 
 static const char *print_label(struct buf *to, const char *name, const char *value)
 {
-	buf_printf(to, "%s=\"", name);
-	for (const char *p = value; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			buf_byte(to, '\\');
-		buf_byte(to, (uint8_t)*p);
-	}
-	buf_byte(to, '"');
-	return value + strlen(value) + 1;
+	size_t len = strlen(value);
+
+	buf_printf(to, "%s=", name);
+	quote_append(to, value, len);
+	return value + len + 1;
 }
 
 static void print_labels(struct buf *to, const char *name, const char *key)

@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "collector/web_internal.h"
-#include "common/text.h"
+#include "common/quote.h"
 #include "common/when.h"
 
 void web_json_text(struct buf *to, const char *text)
 {
-	size_t len = strlen(text);
-	char *clean = malloc(len + 1);
-
-	if (!clean) {
-		to->error = to->error ? to->error : -ENOMEM;
-		return;
-	}
-	// Without control characters: only these two are left that JSON does not take.
-	len = text_sanitize(clean, len + 1, text, len);
-	buf_byte(to, '"');
-	for (size_t i = 0; i < len; i++) {
-		if (clean[i] == '"' || clean[i] == '\\')
-			buf_byte(to, '\\');
-		buf_byte(to, (uint8_t)clean[i]);
-	}
-	buf_byte(to, '"');
-	free(clean);
+	quote_append(to, text, strlen(text));
 }
 
 void web_json_time(struct buf *to, uint64_t ns)

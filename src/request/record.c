@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/quote.h"
 #include "common/text.h"
 
 static const char *const kinds[] = { [REQUEST_ONE] = "request", [REQUEST_THREAD] = "thread", [REQUEST_HANDLER] = "handler" };
@@ -35,29 +36,9 @@ void record_id(const struct request_record *r, const char *host, char *ret, unsi
 		 (unsigned long long)r->connection, (unsigned long long)r->start, (unsigned long long)r->number);
 }
 
-static void escape(struct buf *b, const char *text)
+static void quoted(struct buf *b, const char *text)
 {
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			buf_byte(b, '\\');
-		buf_byte(b, (uint8_t)*text);
-	}
-}
-
-void record_json_string(struct buf *b, const char *text)
-{
-	size_t len = strlen(text);
-	char *clean = malloc(len + 1);
-
-	if (!clean) {
-		b->error = b->error ? b->error : -ENOMEM;
-		return;
-	}
-	text_sanitize(clean, len + 1, text, len);
-	buf_byte(b, '"');
-	escape(b, clean);
-	buf_byte(b, '"');
-	free(clean);
+	quote_append(b, text, strlen(text));
 }
 
 static void text_field(struct buf *b, const char *name, const char *text)
@@ -65,7 +46,7 @@ static void text_field(struct buf *b, const char *name, const char *text)
 	if (!*text)
 		return;
 	buf_printf(b, ",\"%s\":", name);
-	record_json_string(b, text);
+	quoted(b, text);
 }
 
 // Solr takes milliseconds, UTC, with a Z.
@@ -95,7 +76,7 @@ static void params_field(struct buf *b, const char *query)
 			buf_printf(b, ",\"params_ss\":[");
 		else
 			buf_byte(b, ',');
-		record_json_string(b, one);
+		quoted(b, one);
 		at += len + (at[len] == '&');
 	}
 	if (n)
@@ -137,7 +118,7 @@ void record_json(const struct request_record *r, const struct breakdown_table *m
 
 	record_id(r, host, id, sizeof(id));
 	buf_printf(b, "{\"id\":");
-	record_json_string(b, id);
+	quoted(b, id);
 	buf_printf(b, ",\"kind_s\":\"%s\"", kinds[r->kind]);
 	text_field(b, "hostname_s", host);
 	buf_printf(b, ",\"pid_i\":%u,\"tid_i\":%u", r->pid, r->tid);

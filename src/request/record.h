@@ -70,8 +70,6 @@ void record_free(struct request_record *r); // what it owns, not the struct
 void record_id(const struct request_record *r, const char *host, char *ret, unsigned cap);
 // Appends one JSON object: field name to string, number, boolean or array of strings.
 void record_json(const struct request_record *r, const struct breakdown_table *m, const char *host, struct buf *ret);
-// Appends a JSON string of `text`, quoted; what is not UTF-8 becomes '?'.
-void record_json_string(struct buf *b, const char *text);
 
 // The fields of a record that are no metric, for schemas and tests; NULL behind the last one.
 const char *record_field(unsigned i);
