@@ -164,7 +164,7 @@ int query_each_node(struct query *q, struct error *e)
 		int64_t id = sqlite3_column_int64(st, 0);
 
 		r = one_node(q, id, (const char *)sqlite3_column_text(st, 1), (uint64_t)sqlite3_column_int64(st, 2), e);
-		if (!r)
+		if (!r && !q->take)
 			r = gather_gaps(q, id, e);
 		if (r)
 			break;
