@@ -20,6 +20,7 @@ static const struct metric http_table[] = {
 	HTTP(failed, "failed_total", NULL, "Those that were answered with an error."),
 	HTTP(connections, "connections_total", NULL, "Connections over HTTP."),
 	HTTP(bytes, "sent_bytes_total", NULL, "Bytes of answers."),
+	HTTP(cut, "cut_total", NULL, "Connections that took too long to ask or to read, and were ended."),
 };
 
 static const struct metric pull_table[] = {

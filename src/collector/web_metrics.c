@@ -14,6 +14,7 @@ static const struct metric http_metrics[] = {
 	M(failed, "http_failed_total", "Those that were answered with an error.", METRIC_COUNTER),
 	M(connections, "http_connections_total", "Connections over HTTP.", METRIC_COUNTER),
 	M(bytes, "http_sent_bytes_total", "Bytes of answers.", METRIC_COUNTER),
+	M(cut, "http_cut_total", "Connections that took too long to ask or to read, and were ended.", METRIC_COUNTER),
 };
 
 static void gauge(struct buf *to, const char *name, const char *help, uint64_t value)

@@ -42,4 +42,17 @@ bool http_workers_add(struct http_workers *w, struct http_job *job);
 void http_workers_stop(struct http_workers *w); // waits for the last job; NULL too
 void http_workers_free(struct http_workers *w);
 
+// peers.c: how long each connection may take to ask, and to read what it asked for. One that takes longer is ended.
+#define HTTP_READS_LEAST 65536 // bytes a second
+
+struct http_peers;
+struct http_peer;
+struct http_peers *http_peers_new(unsigned timeout_s, uint64_t *cut); // *cut counts those that were ended
+void http_peers_free(struct http_peers *p); // when there are no connections any more; NULL too
+struct http_peer *http_peers_add(struct http_peers *p, int fd); // NULL without memory: it has no limit
+void http_peers_remove(struct http_peers *p, struct http_peer *one); // before its descriptor is closed; NULL too, as below
+void http_peer_asks(struct http_peers *p, struct http_peer *one);    // from now on, as after http_peers_add
+void http_peer_waits(struct http_peers *p, struct http_peer *one);   // for us
+void http_peer_reads(struct http_peers *p, struct http_peer *one, uint64_t bytes);
+
 #endif

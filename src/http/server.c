@@ -24,6 +24,7 @@ struct http_server {
 	void *context;
 	struct http_auth auth;
 	struct http_workers *workers;
+	struct http_peers *peers;
 	struct MHD_Daemon *daemon;
 	struct http_counters counters;
 	struct buf cert, key, ca;
@@ -125,6 +126,13 @@ static struct http_job *job_new(struct http_server *s, struct MHD_Connection *c,
 	return NULL;
 }
 
+static struct http_peer *peer_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
 static void add_header(struct MHD_Response *r, const char *name, const char *value)
 {
 	MHD_add_response_header(r, name, value);
@@ -138,6 +146,7 @@ static enum MHD_Result send_response(struct http_server *s, struct MHD_Connectio
 	char text[120];
 
 	metric_add(&s->counters.bytes, r->body.len);
+	http_peer_reads(s->peers, peer_of(c), r->body.len);
 	m = MHD_create_response_from_buffer(r->body.len, r->body.data, MHD_RESPMEM_MUST_FREE);
 	if (!m) {
 		buf_free(&r->body);
@@ -250,6 +259,7 @@ static enum MHD_Result start(struct http_server *s, struct MHD_Connection *c, co
 	j->state = JOB_QUEUED;
 	*job = j;
 	metric_add(&s->unanswered, 1);
+	http_peer_waits(s->peers, peer_of(c));
 	MHD_suspend_connection(c);
 	if (http_workers_add(s->workers, j))
 		return MHD_YES;
@@ -294,8 +304,8 @@ static void on_completed(void *context, struct MHD_Connection *c, void **job, en
 	struct http_server *s = context;
 	struct http_job *j = *job != &first_call ? *job : NULL;
 
-	(void)c;
 	(void)why;
+	http_peer_asks(s->peers, peer_of(c));
 	if (j) {
 		metric_add(&s->sending, -j->sending);
 		metric_add(&s->unanswered, -1ull);
@@ -306,12 +316,17 @@ static void on_completed(void *context, struct MHD_Connection *c, void **job, en
 
 static void on_connection(void *context, struct MHD_Connection *c, void **socket, enum MHD_ConnectionNotificationCode what)
 {
+	const union MHD_ConnectionInfo *info;
 	struct http_server *s = context;
 
-	(void)c;
-	(void)socket;
-	if (what == MHD_CONNECTION_NOTIFY_STARTED)
-		metric_add(&s->counters.connections, 1);
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		http_peers_remove(s->peers, *socket);
+		*socket = NULL;
+		return;
+	}
+	metric_add(&s->counters.connections, 1);
+	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	*socket = info ? http_peers_add(s->peers, info->connect_fd) : NULL;
 }
 
 static int read_pem(const char *path, const char *key, struct buf *to, struct error *e)
@@ -389,7 +404,8 @@ static int start_threads(struct http_server *s, const struct sockaddr_storage *a
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	s->workers = http_workers_new(o->running ? o->running : 4, o->waiting ? o->waiting : 32, run_job, s);
-	err = s->workers ? start_daemon(s, address, e) : error_set(e, -ENOMEM, "cannot start threads for HTTP");
+	s->peers = http_peers_new(o->timeout_s, &s->counters.cut);
+	err = s->workers && s->peers ? start_daemon(s, address, e) : error_set(e, -ENOMEM, "cannot start threads for HTTP");
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
@@ -449,6 +465,7 @@ void http_server_free(struct http_server *s)
 		MHD_stop_daemon(s->daemon);
 	}
 	http_workers_free(s->workers);
+	http_peers_free(s->peers);
 	// Not before: its thread looks at the socket, and the number could be another file's by then.
 	if (fd >= 0)
 		close(fd);

@@ -20,7 +20,7 @@ struct http_options {
 	const char *tls_client_ca;  // PEM file: a client's certificate must be of it; it then needs no token
 	unsigned connections;	    // 0 = 256
 	unsigned running, waiting;  // requests at once, 0 = 4 and 32
-	unsigned timeout_s;	    // of an idle connection, 0 = 30
+	unsigned timeout_s;	    // of an idle connection, and until it has asked; 0 = 30
 	uint64_t response;	    // bytes of one answer, and of those that clients are still reading, 0 = 256 MiB
 };
 
@@ -62,6 +62,7 @@ struct http_route {
 
 struct http_counters {
 	uint64_t requests, refused_token, refused_busy, failed, connections, bytes;
+	uint64_t cut; // connections that took too long to ask or to read
 };
 
 // `routes` ends with a route without a path and outlives the server. -EINVAL, -EACCES, -EADDRINUSE … with what to do.

@@ -290,6 +290,46 @@ static void ends(void **state)
 	close(waiting);
 }
 
+// A byte now and then is no reason to keep a place for ever.
+static void trickles(void **state)
+{
+	struct http_options o = { .connections = 1, .timeout_s = 2 };
+	struct world w = { 0 };
+	struct http_server *s = serve(&o, &w);
+	static const char text[] = "GET /hello HTTP/1.1\r\nHost: x\r\nX-Slow: 0123456789012345678901234567890123456789";
+	int fd = connect_to(http_port(s));
+	unsigned sent = 0;
+
+	while (sent < sizeof(text) - 1 && send(fd, text + sent, 1, MSG_NOSIGNAL) == 1) {
+		sent++;
+		usleep(250000);
+	}
+	assert_in_range(sent, 1, sizeof(text) - 2);
+	assert_int_equal(http_get_counters(s)->cut, 1);
+	close(fd);
+	expect(http_port(s), "/hello", "", "200", "hello");
+	http_server_free(s);
+}
+
+// Nor does the time count that we take.
+static void works_long(void **state)
+{
+	struct http_options o = { .timeout_s = 1 };
+	struct world w = { 0 };
+	struct http_server *s = serve(&o, &w);
+	int fd = connect_to(http_port(s));
+	char *text;
+
+	ask(fd, "/slow", "");
+	usleep(2500000);
+	w.go = true;
+	text = answer(fd);
+	assert_non_null(strstr(text, "done"));
+	free(text);
+	assert_int_equal(http_get_counters(s)->cut, 0);
+	http_server_free(s);
+}
+
 static void *ask_on(void *socket)
 {
 	static const char text[] = "GET /missing HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -384,6 +424,7 @@ int main(void)
 		cmocka_unit_test(answers), cmocka_unit_test(limits), cmocka_unit_test(tokens), cmocka_unit_test(refused_options),
 		cmocka_unit_test(busy),	   cmocka_unit_test(ends),   cmocka_unit_test(many_connections),
 		cmocka_unit_test(slow_readers), cmocka_unit_test(asked_to_the_end),
+		cmocka_unit_test(trickles), cmocka_unit_test(works_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
