@@ -18,7 +18,7 @@ trace() {
 	"$@" </tmp/in >/tmp/done &
 	load=$!
 	exec 3>/tmp/in
-	blkprof timeline -p $load -o "/out/$name.pftrace" -n 0 2>"/out/$name.txt" &
+	blkprof timeline --no-requests -p $load -o "/out/$name.pftrace" -n 0 2>"/out/$name.txt" &
 	tracer=$!
 	wait_for recording "/out/$name.txt" && {
 		echo >&3
