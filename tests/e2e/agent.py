@@ -9,8 +9,9 @@ import signal
 import subprocess
 import time
 
-from lib import devices, testing
+from lib import blkprof, devices, testing
 from lib.agent import GAP, WINDOW, Agent
+from lib.collector import Collector, keygen
 from lib.load import Load, by_function, ioload_args
 from lib.pprof import OPS, READ_BYTES, WRITE_BYTES
 from lib.testing import check, check_between, check_equal, wait_for
@@ -135,6 +136,29 @@ def reload():
         check_equal(batches[-1].labels, {"zone": "two"}, "labels of the last window")
 
 
+def new_key():
+    """A key that is another one in the same file is taken over by a reload, and what waited for it is sent."""
+    def stored():
+        return blkprof.run("query", "--list", "windows", "--store", collector.store).stdout.count("\ntest-node ")
+
+    def allow(public):
+        with open(collector.allowed, "w") as f:
+            f.write("%s test-node\n" % public)
+
+    with testing.scratch() as folder, Collector(folder, curve=True) as collector:
+        key = folder + "/node.key"
+        allow(keygen(key))
+        ship = "[ship]\nendpoint = %s %s\nkey = %s\n" % (collector.address, collector.public, key)
+        with Agent(folder, more=ship) as agent:
+            wait_for(lambda: stored() > 0, "the first window", 30)
+            os.remove(key)
+            allow(keygen(key))
+            agent.hears("key in")
+            before = stored()
+            agent.signal(signal.SIGHUP)
+            wait_for(lambda: stored() > before + 1, "windows with the new key", 40)
+
+
 def killed():
     """kill -9: what was spooled is there and whole; the next start is another instance that counts from 1."""
     with testing.scratch() as folder, Agent(folder) as agent:
@@ -246,4 +270,4 @@ def refuses():
             check(message in result.stderr, "%r is not in %r" % (message, result.stderr))
 
 
-testing.main(windows_add_up, services_labels_exclude, reload, killed, full_disk, little_memory, unit_privileges, refuses)
+testing.main(windows_add_up, services_labels_exclude, reload, new_key, killed, full_disk, little_memory, unit_privileges, refuses)

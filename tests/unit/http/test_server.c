@@ -305,7 +305,7 @@ static void trickles(void **state)
 		usleep(250000);
 	}
 	assert_in_range(sent, 1, sizeof(text) - 2);
-	assert_int_equal(http_get_counters(s)->cut, 1);
+	assert_int_equal(metric_get(&http_get_counters(s)->cut), 1);
 	close(fd);
 	expect(http_port(s), "/hello", "", "200", "hello");
 	http_server_free(s);
@@ -326,7 +326,7 @@ static void works_long(void **state)
 	text = answer(fd);
 	assert_non_null(strstr(text, "done"));
 	free(text);
-	assert_int_equal(http_get_counters(s)->cut, 0);
+	assert_int_equal(metric_get(&http_get_counters(s)->cut), 0);
 	http_server_free(s);
 }
 
@@ -352,10 +352,10 @@ static void asked_to_the_end(void **state)
 	pthread_t thread;
 
 	ask(deaf, "/large", "");
-	while (http_get_counters(s)->bytes < 10000000)
+	while (metric_get(&http_get_counters(s)->bytes) < 10000000)
 		usleep(1000);
 	assert_int_equal(pthread_create(&thread, NULL, ask_on, &asking), 0);
-	while (http_get_counters(s)->failed < 10)
+	while (metric_get(&http_get_counters(s)->failed) < 10)
 		usleep(1000);
 	http_server_free(s);
 	pthread_join(thread, NULL);
