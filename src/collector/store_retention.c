@@ -262,13 +262,13 @@ static int drop_hour(struct store *s, unsigned level, uint64_t now, unsigned *re
 	return err;
 }
 
-// *ret: 0 = there is none.
+// *ret: -1 = there is none. One may begin at 0, when its node's clock was not set yet.
 static int oldest_request(struct retention *r, int64_t *ret, struct error *e)
 {
 	sqlite3_stmt *st = r->st[OLDEST_REQUEST];
 	int n = db_step(st, "read", e);
 
-	*ret = n > 0 ? sqlite3_column_int64(st, 0) : 0;
+	*ret = n > 0 && sqlite3_column_type(st, 0) != SQLITE_NULL ? sqlite3_column_int64(st, 0) : -1;
 	sqlite3_reset(st);
 	return n < 0 ? n : 0;
 }
@@ -279,12 +279,13 @@ static int drop_requests(struct store *s, unsigned *ret_n, struct error *e)
 	int64_t start;
 	int err = oldest_request(r, &start, e), more;
 
-	if (err || !start)
+	if (err || start < 0)
 		return err;
 	r->node = 0;
 	err = 0;
 	while (!err && (more = next_node(r, e)) > 0) {
-		err = run2(r->st[DROP_REQUESTS], r->node, start + (int64_t)HOUR_NS, SPANS_A_STEP, e);
+		err = run2(r->st[DROP_REQUESTS], r->node, start < INT64_MAX - (int64_t)HOUR_NS ? start + (int64_t)HOUR_NS : INT64_MAX,
+			   SPANS_A_STEP, e);
 		*ret_n += (unsigned)sqlite3_changes(s->db);
 	}
 	r->node = 0;
@@ -400,7 +401,7 @@ static int drop_older_requests(struct store *s, unsigned *ret_n, struct error *e
 
 	if (!err)
 		err = oldest_request(r, &start, e);
-	if (err || !start || (slot >= 0 && start > slot * (int64_t)slot_ns(LEVEL_WINDOW)))
+	if (err || start < 0 || (slot >= 0 && start > slot * (int64_t)slot_ns(LEVEL_WINDOW)))
 		return err;
 	return drop_requests(s, ret_n, e);
 }

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "batches.h"
+#include "collector/store_internal.h"
 #include "collector/store_taken.h"
 
 #define NODE_ROOM 40
@@ -183,6 +184,34 @@ static void size_holds_for_the_last_hours(void **state)
 	buf_free(&comments);
 }
 
+// Requests of a node whose clock was not set yet, or is far ahead, are no exception.
+static void size_holds_for_requests_of_any_time(void **state)
+{
+	static const char document[] = "{\"id\":\"a\"}";
+	const struct batch_profile record = { .data = document, .size = sizeof(document) - 1 };
+	const uint64_t starts[] = { 0, T0, INT64_MAX - S };
+	struct fixture *f = *state;
+	int64_t n = -1;
+	struct error e;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct batch b = { .kind = BATCH_REQUESTS, .node = "n1", .sequence = i + 1, .start = starts[i], .end = starts[i] + S,
+				   .n_requests = 1, .requests = &record };
+		const struct batch *list = &b;
+		int result = 0;
+
+		memcpy(b.instance, f->made.b.instance, sizeof(b.instance));
+		assert_int_equal(store_put(f->s, &list, 1, &result, NULL), 0);
+		assert_int_equal(result, 0);
+	}
+	store_close(f->s);
+	f->s = open_bounded(f->directory, 1);
+	while (store_maintain(f->s, T0 + 3600 * S, &e) > 0)
+		;
+	assert_int_equal(db_number(f->s->db, "SELECT count(*) FROM requests", &n, &e), 0);
+	assert_int_equal(n, 0);
+}
+
 // The oldest first, and no more than needed.
 static void size_takes_the_oldest_of_the_last_hours(void **state)
 {
@@ -299,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(windows_of_a_minute_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(size_holds_for_the_last_hours, setup, teardown),
 		cmocka_unit_test_setup_teardown(size_takes_the_oldest_of_the_last_hours, setup, teardown),
+		cmocka_unit_test_setup_teardown(size_holds_for_requests_of_any_time, setup, teardown),
 		cmocka_unit_test(ranges_that_never_join_are_not_quadratic),
 		cmocka_unit_test(ranges_are_what_was_added),
 	};
