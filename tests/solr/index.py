@@ -144,15 +144,20 @@ def wrong_collections():
     """What --init-solr and the collector say where they cannot go on."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(scratch())
-        server = stack.enter_context(solr.Solr(folder, options=["-XX:TieredStopAtLevel=1"]))
-        config = os.path.join(folder, "collector.conf")
+        server = stack.enter_context(solr.Solr(folder, options=["-XX:TieredStopAtLevel=1"]).protect())
+        config, password = os.path.join(folder, "collector.conf"), os.path.join(folder, "password")
+        user = "user = solr\npassword_file = %s\n" % password
 
-        def init(url, extra=""):
+        def init(url, extra=user, secret=server.password):
             with open(config, "w") as f:
                 f.write("[solr]\nurl = %s\n%s" % (url, extra))
+            with open(password, "w") as f:
+                f.write(secret + "\n")
             done = run("collector", "--init-solr", "-c", config)
             check_equal((done.returncode, done.stderr.count("\n")), (1, 1), "--init-solr with %s: %s" % (url, done.stderr))
             return done.stderr
+        for said in (init(server.url("blkprof"), extra=""), init(server.url("blkprof"), secret="wrong")):
+            check("refuses user and password (401)" in said and "wrong" not in said, said)
         said = init(server.url("nosuch"))
         check("no such collection" in said, said)
         said = init("http://127.0.0.1:%d/solr/blkprof" % free_port())
@@ -163,6 +168,10 @@ def wrong_collections():
         check_equal(answer.status, 200, "a field of another type")
         said = init(server.url("blkprof"))
         check("read_ops_i has the type string" in said, said)
+        answer = server.request("POST", "blkprof/schema", json.dumps({"delete-field": {"name": "read_ops_i"}}))
+        check_equal(answer.status, 200, "the field is gone")
+        done = run("collector", "--init-solr", "-c", config)
+        check_equal((done.returncode, done.stdout.count("created the fields")), (0, 7), "--init-solr at last: " + done.stdout + done.stderr)
 
 
 testing.main(index, wrong_collections)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Solr 9 in a JVM of its own, built from Maven Central once and kept under .cache/solr (or $BLKPROF_CACHE)."""
+import base64
 import contextlib
 import fcntl
 import hashlib
@@ -80,10 +81,18 @@ class Solr:
         self.folder, self.heap, self.options = folder, heap, list(options)
         self.home, self.logs = os.path.join(folder, "home"), os.path.join(folder, "logs")
         self.port, self.process = port or free_port(), None
-        self.classpath = classpath()
+        self.classpath, self.password = classpath(), None
         os.makedirs(folder, exist_ok=True)
         shutil.copytree(os.path.join(SOURCE, home), self.home)
         os.makedirs(self.logs)
+
+    def protect(self):
+        """From the next start on, user and password are asked for."""
+        self.password = "SolrRocks"
+        known = "IV0EHq1OnNrj6gvRCwvFwTrZ1+z1oBbnQdiVC3otuq0= Ndd7LKvVBAaZIF0QAVi1ekCfAJXr1GGfLtRUXhgrF8c="
+        with open(os.path.join(self.home, "security.json"), "w") as f:
+            json.dump({"authentication": {"class": "solr.BasicAuthPlugin", "blockUnknown": True, "credentials": {"solr": known}}}, f)
+        return self
 
     def url(self, core):
         return "http://127.0.0.1:%d/solr/%s" % (self.port, core)
@@ -136,6 +145,8 @@ class Solr:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         with contextlib.closing(connection):
             headers = {"Content-Type": "application/json"} if body is not None else {}
+            if self.password:
+                headers["Authorization"] = "Basic " + base64.b64encode(("solr:" + self.password).encode()).decode()
             connection.request(method, "/solr/" + path, body, headers)
             answer = connection.getresponse()
             return Answer(answer.status, answer.read())
