@@ -20,6 +20,7 @@
 #define WAIT_MIN_MS 500
 #define WAIT_MAX_MS 30000
 #define COUNT_EVERY_NS 10000000000ull
+#define SAY_EVERY_NS 10000000000ull
 #define FAILURES_MEANT 5 // so many answers 500 to the same documents: it is they
 
 struct solr_index {
@@ -33,7 +34,7 @@ struct solr_index {
 	unsigned wait_ms, failures;
 	bool trouble, schema_fits;
 	char trouble_text[sizeof(struct error)];
-	uint64_t counted;
+	uint64_t counted, said, unsaid; // said: of what was put aside
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -148,6 +149,25 @@ static int post(struct solr_index *x, struct error *e)
 	return err;
 }
 
+// Not more often than a log can bear.
+static void tell_aside(struct solr_index *x)
+{
+	const struct solr_document *d = x->batch.document;
+	uint64_t now = clock_monotonic();
+	char line[512];
+
+	x->unsaid += x->batch.n_refused;
+	if (!x->batch.n_refused || (x->said && now - x->said < SAY_EVERY_NS))
+		return;
+	while (!d->refused)
+		d++;
+	snprintf(line, sizeof(line), "%llu requests are not for Solr and were put aside in %.100s/" ASIDE_FILE ": %.250s",
+		 (unsigned long long)x->unsaid, x->options.directory, d->refused);
+	x->options.say(x->options.say_context, line);
+	x->said = now;
+	x->unsaid = 0;
+}
+
 static int advance(struct solr_index *x, struct error *e)
 {
 	int err = store_indexing_advance(x->options.store, &x->read, x->batch.n_refused, e);
@@ -155,6 +175,7 @@ static int advance(struct solr_index *x, struct error *e)
 	if (err)
 		return err;
 	metric_add(&x->options.counters->solr_aside, x->batch.n_refused);
+	tell_aside(x);
 	x->place = x->read;
 	return 0;
 }
@@ -173,15 +194,6 @@ static void tell(struct solr_index *x, int err, const struct error *e)
 	}
 	if (!err && x->trouble)
 		x->options.say(x->options.say_context, "requests are indexed again");
-	if (x->batch.n_refused && !err) {
-		const struct solr_document *d = x->batch.document;
-
-		while (!d->refused)
-			d++;
-		snprintf(line, sizeof(line), "%u requests are not for Solr and were put aside in %.100s/" ASIDE_FILE ": %.250s",
-			 x->batch.n_refused, x->options.directory, d->refused);
-		x->options.say(x->options.say_context, line);
-	}
 	x->trouble = err;
 }
 
