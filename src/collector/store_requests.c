@@ -275,7 +275,8 @@ static int read_batches(struct asking *a, struct error *e)
 	size_t i = 0;
 	int err = 0;
 
-	qsort(a->candidate, a->n, sizeof(*a->candidate), by_most);
+	if (a->n)
+		qsort(a->candidate, a->n, sizeof(*a->candidate), by_most);
 	for (; i < a->n && !err && (all || largest_wants(&a->largest, a->candidate[i].most)); i++)
 		err = read_batch(a, &a->candidate[i], e);
 	a->answer->whole = i == a->n;
