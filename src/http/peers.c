@@ -10,6 +10,7 @@
 #include "http/internal.h"
 
 #define LOOK_NS 500000000ull
+#define SLACK_NS 2000000000ull // who is merely silent is let go by libmicrohttpd, and not counted
 #define SECOND_NS 1000000000ull
 
 struct http_peer {
@@ -65,7 +66,7 @@ struct http_peers *http_peers_new(unsigned timeout_s, uint64_t *cut)
 		return NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
-	p->timeout = timeout_s * SECOND_NS;
+	p->timeout = timeout_s * SECOND_NS + SLACK_NS;
 	p->cut = cut;
 	p->running = !pthread_create(&p->thread, NULL, run, p);
 	if (p->running)

@@ -330,6 +330,21 @@ static void works_long(void **state)
 	http_server_free(s);
 }
 
+// Who stays silent after an answer is let go, which is no fault of theirs.
+static void silence(void **state)
+{
+	static const char text[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct http_options o = { .timeout_s = 1 };
+	struct world w = { 0 };
+	struct http_server *s = serve(&o, &w);
+	int fd = connect_to(http_port(s));
+
+	assert_true(send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL) > 0);
+	free(answer(fd));
+	assert_int_equal(metric_get(&http_get_counters(s)->cut), 0);
+	http_server_free(s);
+}
+
 static void *ask_on(void *socket)
 {
 	static const char text[] = "GET /missing HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -424,7 +439,7 @@ int main(void)
 		cmocka_unit_test(answers), cmocka_unit_test(limits), cmocka_unit_test(tokens), cmocka_unit_test(refused_options),
 		cmocka_unit_test(busy),	   cmocka_unit_test(ends),   cmocka_unit_test(many_connections),
 		cmocka_unit_test(slow_readers), cmocka_unit_test(asked_to_the_end),
-		cmocka_unit_test(trickles), cmocka_unit_test(works_long),
+		cmocka_unit_test(trickles), cmocka_unit_test(works_long), cmocka_unit_test(silence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
