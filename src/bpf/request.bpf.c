@@ -49,6 +49,9 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 {
 	struct req_thread *t;
 
+	/* What all others pay for every call. */
+	if (!maybe_target(bpf_get_current_pid_tgid() >> 32))
+		return 0;
 	hold_cpu();
 	t = this_thread(true);
 	if (t)
@@ -86,6 +89,9 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	struct req_thread *t;
 
+	/* What all others pay for every call. */
+	if (!maybe_target(bpf_get_current_pid_tgid() >> 32))
+		return 0;
 	hold_cpu();
 	t = this_thread(true);
 	if (t)
