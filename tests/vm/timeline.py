@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test: program=plain timeout=600
 """In guests with every kernel of the matrix: a timeline is whole, its threads' times and switches are the kernel's own, and its I/O is
-what the load did; with typed tracepoints and with raw ones. `timeline.py KERNEL…`."""
+what the load did; with typed tracepoints and, on one kernel, with raw ones. `timeline.py KERNEL…`."""
 import os
 import sys
 import tempfile
@@ -13,7 +13,8 @@ from lib import trace
 from lib.trace import BLOCKED, DISK, PREEMPTED, RUNNABLE, RUNNING, SLEEPING, STOPPED
 
 HERE = os.path.join(ROOT, "tests/vm/timeline")
-LOADS = {"convoy": ("convoy-", 3), "pipeline": ("stage-", 4), "pipeline-raw": ("stage-", 4)}
+RAW = "6.1"
+LOADS = {"convoy-": 3, "stage-": 4}
 READS, WRITES, DEPTH = 211, 53, 32
 
 
@@ -22,7 +23,7 @@ def boot(kernel, out):
     command = [os.path.join(ROOT, "tools/vm/run"), kernel, "--timeout", "200", "--out", out, "--disk", "virtio"]
     for file in (HERE + "/guest.sh", build + "/load/threadload", build + "/load/ioload"):
         command += ["--with", file]
-    return guest.vm([*command, "--", "sh", "/payload/guest.sh"])
+    return guest.vm([*command, "--", "sh", "/payload/guest.sh", *(["raw"] if kernel == RAW else [])])
 
 
 def kernels_counts(path):
@@ -35,12 +36,8 @@ def kernels_counts(path):
     return result
 
 
-def judge_threads(name, out):
-    stem, n = LOADS[name]
-    t = trace.read("%s/%s.pftrace" % (out, name))
-    counts = kernels_counts("%s/%s.schedstat" % (out, name))
+def judge_threads(t, counts, stem, n):
     tids = [tid for tid, (_, comm) in t.threads.items() if comm.startswith(stem)]
-    yield from t.wrong
     if len(tids) != n:
         yield "%d threads %s*, not %d" % (len(tids), stem, n)
     for tid in tids:
@@ -49,7 +46,7 @@ def judge_threads(name, out):
         if left != switches:
             yield "thread %d left its CPU %d times, the kernel says %d" % (tid, left, switches)
         # Where threads do little but switch, an emulated CPU spends its time between the kernel's look at its clock and ours.
-        if name != "convoy":
+        if stem != "convoy-":
             continue
         for got, want, slack, what in ((t.total(tid, RUNNING), run, 0, "on a CPU"),
                                        (t.total(tid, RUNNABLE, PREEMPTED), delay, 100000, "waiting for a CPU")):
@@ -57,10 +54,8 @@ def judge_threads(name, out):
                 yield "thread %d was %.2f ms %s, the kernel says %.2f ms" % (tid, got / 1e6, what, want / 1e6)
 
 
-def judge_io(out):
-    t = trace.read(out + "/io.pftrace")
+def judge_io(t):
     slices = t.track_slices("io")
-    yield from t.wrong
     for op, want in (("read", READS), ("write", WRITES)):
         got = sum(s.args["op"] == op for s in slices)
         if got != want:
@@ -75,6 +70,16 @@ def judge_io(out):
         yield "no thread ever waits for I/O"
 
 
+def judge_trace(name, out):
+    t = trace.read("%s/%s.pftrace" % (out, name))
+    counts = kernels_counts("%s/%s.schedstat" % (out, name))
+    yield from t.wrong
+    for stem, n in LOADS.items():
+        yield from judge_threads(t, counts, stem, n)
+    yield from judge_io(t)
+    yield from (line for line in said(out, name).splitlines() if line.startswith(("lost:", "unknown:")))
+
+
 def said(out, name):
     path = "%s/%s.txt" % (out, name)
     if not os.path.exists(path):
@@ -85,17 +90,15 @@ def said(out, name):
 
 def judge(kernel):
     """What is wrong, or None when the kernel cannot be had."""
+    names = ("typed", "raw") if kernel == RAW else ("typed",)
     with tempfile.TemporaryDirectory() as out:
         status, output = boot(kernel, out)
         if status == 77:
             print("%s: skipped, %s" % (kernel, output.splitlines()[-1]))
             return None
         if status or os.path.exists(out + "/failed"):
-            return ["%s: exit status %d\n%s\n%s" % (kernel, status, output[-2000:], "\n".join(said(out, n) for n in (*LOADS, "io")))]
-        wrong = ["%s %s: %s" % (kernel, name, text) for name in LOADS for text in judge_threads(name, out)]
-        wrong += ["%s io: %s" % (kernel, text) for text in judge_io(out)]
-        wrong += ["%s %s: said %s" % (kernel, name, line) for name in (*LOADS, "io") for line in said(out, name).splitlines()
-                  if line.startswith(("lost:", "unknown:"))]
+            return ["%s: exit status %d\n%s\n%s" % (kernel, status, output[-2000:], "\n".join(said(out, n) for n in names))]
+        wrong = ["%s %s: %s" % (kernel, name, text) for name in names for text in judge_trace(name, out)]
         print("%s: %s" % (kernel, "wrong" if wrong else "ok"), flush=True)
         return wrong
 
