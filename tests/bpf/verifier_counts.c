@@ -25,12 +25,12 @@ static const struct object {
 	const void *(*elf)(size_t *size);
 	bool more; // only when asked for
 } objects[] = {
-	{ "fentry", fentry__elf_bytes },
-	{ "kprobe", kprobe__elf_bytes },
-	{ "tracepoint", tracepoint__elf_bytes },
-	{ "tracepoint_raw", tracepoint_raw__elf_bytes },
-	{ "timeline", timeline__elf_bytes, .more = true },
-	{ "timeline_raw", timeline_raw__elf_bytes, .more = true },
+	{ .name = "fentry", .elf = fentry__elf_bytes },
+	{ .name = "kprobe", .elf = kprobe__elf_bytes },
+	{ .name = "tracepoint", .elf = tracepoint__elf_bytes },
+	{ .name = "tracepoint_raw", .elf = tracepoint_raw__elf_bytes },
+	{ .name = "timeline", .elf = timeline__elf_bytes, .more = true },
+	{ .name = "timeline_raw", .elf = timeline_raw__elf_bytes, .more = true },
 };
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
