@@ -252,11 +252,11 @@ void request_probes_remove(struct request_probes *p, pid_t tgid)
 
 int request_probes_poll(struct request_probes *p, int timeout_ms)
 {
-	int n = ring_buffer__consume(p->ring);
+	// The kernel side wakes us only when the ring fills: what has come meanwhile is taken in one go.
+	int n = timeout_ms ? ring_buffer__poll(p->ring, timeout_ms) : 0;
 
-	if (n || !timeout_ms)
-		return n < 0 ? n : 0;
-	n = ring_buffer__poll(p->ring, timeout_ms);
+	if (n >= 0)
+		n = ring_buffer__consume(p->ring);
 	return n < 0 ? n : 0;
 }
 
