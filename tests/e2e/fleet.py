@@ -15,7 +15,7 @@ import time
 from lib import devices, testing
 from lib.agent import Agent, spool
 from lib.collector import Collector, keygen
-from lib.fleet import Key, Spooled, Stored, add_up, query
+from lib.fleet import Clock, Key, Spooled, Stored, add_up, query
 from lib.load import Load, ioload_args
 from lib.network import Network
 from lib.pprof import OPS
@@ -30,9 +30,11 @@ class Fleet:
     """The processes, their disks and their links; every fault has an end."""
 
     def __init__(self, stack, folder):
-        self.stack, self.folder = stack, folder
+        self.stack, self.folder, self.random = stack, folder, random.Random(SEED)
         self.network = stack.enter_context(Network(*NODES, *COLLECTORS))
-        self.agents, self.collectors, self.disks, self.spooled, self.loads = {}, {}, {}, {}, {}
+        self.agents, self.collectors, self.disks, self.spooled, self.loads, self.clocks = {}, {}, {}, {}, {}, {}
+        for name in NODES + COLLECTORS:
+            self.clocks[name] = Clock(self._path(name, "clock"))
         for name in COLLECTORS:
             self._collector(name)
         keys = {name: keygen(self._path(name, name + ".key")) for name in NODES}
@@ -50,7 +52,7 @@ class Fleet:
     def _collector(self, name):
         self.disks[name] = self.stack.enter_context(devices.small_fs(self._path(name), 48))[0]
         c = Collector(self._path(name), curve=True, wrapper=self.network.wrapper(name), store=self.disks[name] + "/store",
-                      address="tcp://%s:6062" % self.network.address(name))
+                      address="tcp://%s:6062" % self.network.address(name), env=self.clocks[name].environment())
         c.pid = lambda: c.process.pid  # the wrapper becomes the collector
         self.collectors[name] = c
         self.stack.callback(c.__exit__, None, None, None)
@@ -62,7 +64,7 @@ class Fleet:
         more += "".join("endpoint = %s %s\n" % (self.collectors[c].address, self.collectors[c].public) for c in order)
         a = Agent(self._path(name), more=more, spool_folder=self.disks[name] + "/spool", prefix=self.network.wrapper(name), node=None)
         self.spooled[name] = Spooled(self._path(name, "kept"))
-        a.env.update(self.spooled[name].environment())
+        a.env.update(self.spooled[name].environment(), **self.clocks[name].environment())
         self.agents[name] = a
 
     def start(self, disk):
@@ -113,6 +115,11 @@ class Fleet:
                     f.write(bytes(4096))
         return lambda: self.empty(name)
 
+    def step(self, name):
+        """The wall clock jumps, and later back."""
+        self.clocks[name].step(self.random.choice((-1, 1)) * self.random.choice((0.5, 15, STEP)))
+        return lambda: self.clocks[name].step(0)
+
     def strand(self, name):
         """No collector and then no room: the oldest have to go."""
         self.network.cut(name)
@@ -129,7 +136,7 @@ class Fleet:
 class Chaos:
     """Faults one after the other and several at once, at most one of them for a host."""
 
-    WHAT = [(f, n) for f in ("kill", "cut", "slow", "fill") for n in NODES + COLLECTORS] + [("hold", n) for n in COLLECTORS] + \
+    WHAT = [(f, n) for f in ("kill", "cut", "slow", "fill", "step") for n in NODES + COLLECTORS] + [("hold", n) for n in COLLECTORS] + \
         [("strand", n) for n in NODES]
 
     def __init__(self, fleet, random_):
@@ -212,11 +219,29 @@ def account(name, spooled, stores, rest):
             "starts": len({k.instance for k in keys}), "left in the spool": len(rest - here), "operations": got[OPS]}
 
 
-BEGIN = int(time.time()) - 10
+STEP = 1800  # seconds, the largest of a clock
+BEGIN = int(time.time()) - 10 - STEP
 
 
 def span():
-    return BEGIN, int(time.time()) + 10
+    return BEGIN, int(time.time()) + 10 + STEP
+
+
+def check_acknowledged(name, spooled, collectors, stores):
+    """What an agent heard to be stored by a collector is in that one: a window once (Stored has seen to that), a gap as one. A gap
+    has the number of the last window that it stands for; a store that has the window does not take it for lost."""
+    by_address = {c.address: s for c, s in zip(collectors, stores)}
+    gaps = {(b.instance, b.sequence) for b in spooled.gaps}
+    missing, windows = [], collections.Counter()
+    for address, instance, sequence, _ in spooled.acknowledged:
+        key, store = Key(name, instance, sequence), by_address[address]
+        if key in spooled.windows:
+            windows[address] += 1
+        if key not in store.windows and ((instance, sequence) not in gaps or key not in store.lost):
+            missing.append((address, key))
+    check_equal(missing, [], "what %s heard to be stored and is not there" % name)
+    check(sum(windows.values()) > 10, "%s heard of %s windows" % (name, dict(windows)))
+    return sum(windows.values())
 
 
 def soak():
@@ -234,10 +259,13 @@ def soak():
         drain(fleet)
         for c in fleet.collectors.values():
             check_equal(c.stop()[0], 0, "status of a collector")
-        stores = [Stored(c.store) for c in fleet.collectors.values()]
+        collectors = list(fleet.collectors.values())
+        stores = [Stored(c.store) for c in collectors]
         for name in NODES:
             rest = {k for b in spool(fleet.agents[name].spool) for k in keys_of(b)}
             print("   %s: %s" % (name, account(name, fleet.spooled[name].read(), stores, rest)))
+            heard = check_acknowledged(name, fleet.spooled[name], collectors, stores)
+            print("   %s heard of %d windows by a collector that they are stored: each is there" % (name, heard))
         for log in [c.log() for c in fleet.collectors.values()] + [a.log() for a in fleet.agents.values()]:
             check(not re.search("refused batch|is refused and lost|ThreadSanitizer|AddressSanitizer", log), log[-2000:])
 

@@ -41,7 +41,7 @@ static int copy(int folder, const char *from, const char *to)
 	return left ? -1 : 0;
 }
 
-int renameat(int old_folder, const char *old_name, int new_folder, const char *new_name)
+__attribute__((visibility("default"))) int renameat(int old_folder, const char *old_name, int new_folder, const char *new_name)
 {
 	renameat_fn real = (renameat_fn)dlsym(RTLD_NEXT, "renameat");
 	const char *keep = getenv("KEEP_SPOOL");

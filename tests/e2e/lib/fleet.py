@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agents spooled (load/keepspool keeps a copy of it) against what stores have."""
+"""What agents spooled and heard to be stored (load/keepspool keeps a copy of both) against what stores have; clocks that step."""
 import collections
 import os
 import sqlite3
+import struct
 
 from . import blkprof
 from .agent import GAP, WINDOW, Batch
@@ -14,19 +15,40 @@ KINDS = (OPS, TIME, READ_BYTES, WRITE_BYTES)
 Key = collections.namedtuple("Key", "node instance sequence")
 
 
+class Clock:
+    """A wall clock for one process (load/keepclock), right to begin with."""
+
+    def __init__(self, path):
+        self.path = path
+        self.step(0)
+
+    def environment(self):
+        return {"LD_PRELOAD": program("keepspool.so"), "KEEP_CLOCK": self.path}
+
+    def step(self, seconds):
+        """From now on it is wrong by so much."""
+        with open(self.path, "r+b" if os.path.exists(self.path) else "wb") as f:
+            f.write(struct.pack("<q", int(seconds * 1e9)))
+
+
 class Spooled:
     """Everything that one agent ever made durable, over all its starts."""
 
     def __init__(self, folder):
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
-        self.windows, self.gaps, self.unsure = {}, [], set()
+        self.acks = folder + ".acks"
+        self.windows, self.gaps, self.unsure, self.acknowledged = {}, [], set(), collections.Counter()
 
     def environment(self):
-        return {"LD_PRELOAD": program("keepspool.so"), "KEEP_SPOOL": self.folder}
+        return {"LD_PRELOAD": program("keepspool.so"), "KEEP_SPOOL": self.folder, "KEEP_ACKS": self.acks}
 
     def read(self):
-        self.windows, self.gaps, self.unsure = {}, [], set()
+        self.windows, self.gaps, self.unsure, self.acknowledged = {}, [], set(), collections.Counter()
+        if os.path.exists(self.acks):
+            with open(self.acks) as f:
+                for address, instance, sequence, answer in map(str.split, f):
+                    self.acknowledged[address, instance, int(sequence), answer] += 1
         for name in sorted(os.listdir(self.folder)):
             with open(os.path.join(self.folder, name), "rb") as f:
                 data = f.read()
