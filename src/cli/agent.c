@@ -140,8 +140,9 @@ const struct command command_agent = {
 	.summary = "record this node's block I/O for ever and send it to collectors",
 	.usage = "",
 	.about = "The daemon of a node. It ends a window every ten seconds (or as the configuration says), makes a profile of each "
-		 "service in it, keeps them in a spool on disk and sends them to a collector; over HTTP it answers with what happens now. SIGTERM ends it with its last window "
-		 "spooled, SIGHUP reads the configuration again, SIGUSR1 writes all its metrics to the log.",
+		 "service in it, keeps them in a spool on disk and sends them to a collector; over HTTP it answers with what happens "
+		 "now. SIGTERM ends it with its last window spooled, SIGHUP reads the configuration again, SIGUSR1 writes all its "
+		 "metrics to the log.",
 	.options = table,
 	.defaults = &defaults,
 	.size = sizeof(defaults),
