@@ -386,8 +386,6 @@ static int charge_last(struct recorder *r, uint64_t address, const struct in_fli
 int recorder_stop(struct recorder *r, struct error *e)
 {
 	uint32_t window = probes_state(r->probes)->window;
-	const struct rows_info *info;
-	struct rows *rows = NULL;
 	uint64_t real = clock_realtime();
 	int err;
 
@@ -398,21 +396,7 @@ int recorder_stop(struct recorder *r, struct error *e)
 	err = intake_drain(r);
 	if (!err)
 		err = in_flight_each(r, charge_last, NULL);
-	if (!err) {
-		rows = aggregate_take(r->aggregate);
-		err = rows ? kernel_maps_counters(r, window, rows) : -ENOMEM;
-	}
-	if (!err)
-		err = rows_scale(rows);
-	if (!err)
-		err = kernel_maps_totals(r);
-	recorder_sum_losses(r);
-	if (!err) {
-		info = rows_get_info(rows);
-		err = window_new(r, rows, info->start, r->stop, real, &r->last);
-	}
-	if (err)
-		rows_free(rows);
+	err = window_take(r, window, r->stop, real, err, &r->last);
 	return err ? error_set(e, err, "cannot read what the kernel recorded: %s", strerror(-err)) : 0;
 }
 

@@ -93,6 +93,8 @@ void intake_forget_stack(uint64_t hash, void *context); // of struct stacks
 
 // window.c
 int window_new(struct recorder *r, struct rows *rows, uint64_t start, uint64_t end, uint64_t end_real, struct window **ret);
+// What was aggregated for kernel window `window`, scaled. With an error of what came before it is dropped, and the error given back.
+int window_take(struct recorder *r, uint32_t window, uint64_t end, uint64_t end_real, int err, struct window **ret);
 
 // in_flight.c
 typedef int (*in_flight_fn)(struct recorder *r, uint64_t address, const struct in_flight *e, void *context);

@@ -60,6 +60,24 @@ int window_new(struct recorder *r, struct rows *rows, uint64_t start, uint64_t e
 	return 0;
 }
 
+int window_take(struct recorder *r, uint32_t window, uint64_t end, uint64_t end_real, int err, struct window **ret)
+{
+	struct rows *rows = aggregate_take(r->aggregate);
+
+	if (!err)
+		err = rows ? kernel_maps_counters(r, window, rows) : -ENOMEM;
+	if (!err)
+		err = rows_scale(rows);
+	if (!err)
+		err = kernel_maps_totals(r);
+	recorder_sum_losses(r);
+	if (!err)
+		err = window_new(r, rows, rows_get_info(rows)->start, end, end_real, ret);
+	if (err)
+		rows_free(rows);
+	return err;
+}
+
 void window_free(struct window *w)
 {
 	if (!w)
@@ -96,7 +114,6 @@ static int cut(struct recorder *r, struct window **ret)
 {
 	struct record_state *state = probes_state(r->probes);
 	uint64_t end = clock_monotonic(), real = clock_realtime();
-	struct rows *rows;
 	uint32_t window;
 	int err;
 
@@ -112,19 +129,7 @@ static int cut(struct recorder *r, struct window **ret)
 		err = in_flight_each(r, charge_cut, NULL);
 	if (!err)
 		err = intake_drain(r);
-	rows = aggregate_take(r->aggregate);
-	if (!err)
-		err = rows ? kernel_maps_counters(r, window, rows) : -ENOMEM;
-	if (!err)
-		err = rows_scale(rows);
-	if (!err)
-		err = kernel_maps_totals(r);
-	recorder_sum_losses(r);
-	if (!err)
-		err = window_new(r, rows, rows_get_info(rows)->start, end, real, ret);
-	if (err)
-		rows_free(rows);
-	return err;
+	return window_take(r, window, end, real, err, ret);
 }
 
 int recorder_cut(struct recorder *r, struct window **ret, struct error *e)
