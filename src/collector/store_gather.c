@@ -274,7 +274,8 @@ static int totals_of_node(struct query *q, struct error *e)
 		at += adders[i]->n_used;
 		adders[i]->n_used = 0;
 	}
-	qsort(used, n, sizeof(*used), compare_labels);
+	if (n)
+		qsort(used, n, sizeof(*used), compare_labels);
 	for (size_t i = 0; i < n && !err; i++) {
 		struct label_total t;
 

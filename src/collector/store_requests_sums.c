@@ -97,7 +97,8 @@ static int by_key(const void *a, const void *b)
 
 void largest_sort(struct largest *l)
 {
-	qsort(l->record, l->n, sizeof(*l->record), by_key);
+	if (l->n)
+		qsort(l->record, l->n, sizeof(*l->record), by_key);
 }
 
 void largest_free(struct largest *l)
@@ -220,6 +221,7 @@ int facet_sums_give(struct facet_sums *s, struct requests_facet *ret)
 			return -ENOMEM;
 		ret->value[ret->n++] = (struct requests_facet_value){ value, entry->sum };
 	}
-	qsort(ret->value, ret->n, sizeof(*ret->value), by_requests);
+	if (ret->n)
+		qsort(ret->value, ret->n, sizeof(*ret->value), by_requests);
 	return 0;
 }

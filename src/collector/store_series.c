@@ -198,7 +198,8 @@ int store_series(struct store *store, const struct store_query *whole, uint64_t 
 	}
 	q.coverage.node_seconds_ns = s.set->coverage.node_seconds_ns;
 	s.set->coverage = q.coverage;
-	qsort(s.set->series, s.set->n, sizeof(*s.set->series), compare);
+	if (s.set->n)
+		qsort(s.set->series, s.set->n, sizeof(*s.set->series), compare);
 	*ret = s.set;
 	return 0;
 }

@@ -70,7 +70,8 @@ static void cover(struct window *w, size_t n, struct diff_coverage *c)
 	uint64_t end = 0;
 	double windows = 0;
 
-	qsort(w, n, sizeof(*w), by_node_and_start);
+	if (n)
+		qsort(w, n, sizeof(*w), by_node_and_start);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t from = w[i].start;
 
@@ -225,7 +226,8 @@ int diff_find_series(const struct profile *p, const struct intern *names, struct
 		if (id)
 			s.of[s.n++] = (struct diff_series_comment){ id, (uint32_t)i };
 	}
-	qsort(s.of, s.n, sizeof(*s.of), by_id);
+	if (s.n)
+		qsort(s.of, s.n, sizeof(*s.of), by_id);
 	*ret = s;
 	return 0;
 }

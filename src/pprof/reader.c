@@ -103,7 +103,8 @@ static int64_t union_of_windows(struct window *w, size_t n)
 {
 	int64_t sum = 0, until = INT64_MIN;
 
-	qsort(w, n, sizeof(*w), compare_windows);
+	if (n)
+		qsort(w, n, sizeof(*w), compare_windows);
 	for (size_t i = 0; i < n; i++) {
 		int64_t from = w[i].from > until ? w[i].from : until;
 

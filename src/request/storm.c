@@ -217,7 +217,8 @@ static int by_end(const void *a, const void *b)
 
 static void tell_all(struct request_record *all, unsigned *n, storm_fn fn, void *context)
 {
-	qsort(all, *n, sizeof(*all), by_end);
+	if (*n)
+		qsort(all, *n, sizeof(*all), by_end);
 	for (unsigned i = 0; i < *n; i++) {
 		fn(context, &all[i]);
 		record_free(&all[i]);
