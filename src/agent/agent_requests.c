@@ -194,6 +194,7 @@ static int copy_options(struct agent_requests *a, const struct agent_config *c, 
 	for (unsigned i = 0; i < p->n_keep; i++)
 		p->keep_all |= !strcmp(p->keep[i], "*");
 	a->options.window = c->window;
+	a->options.java_names = c->java_attach;
 	if (!err && *c->plugins && !(a->options.plugins = strdup(c->plugins)))
 		err = error_set(e, -ENOMEM, "no memory for [requests]");
 	memcpy(a->node, c->node_name, sizeof(a->node));
@@ -243,6 +244,7 @@ bool agent_requests_same(const struct agent_requests *a, const struct agent_conf
 	return same_list(&c->requests_pid, t->pid, t->n_pid) && same_list(&c->requests_comm, t->comm, t->n_comm) &&
 	       same_list(&c->requests_cgroup, t->cgroup, t->n_cgroup) && same_list(&c->requests_cmdline, t->cmdline, t->n_cmdline) &&
 	       same_list(&c->keep_params, a->options.params.keep, a->options.params.n_keep) && a->options.window == c->window &&
+	       a->options.java_names == c->java_attach &&
 	       !strcmp(a->options.plugins ? a->options.plugins : "", c->plugins);
 }
 

@@ -27,6 +27,7 @@
 #define QUEUE 16
 #define ASKED 256 // processes remembered
 #define ANSWER_MAX 65536
+#define DUMP_MAX (4u << 20)
 
 struct question {
 	pid_t pid;
@@ -125,17 +126,21 @@ static bool ends(struct java_attach *j)
 	return stop;
 }
 
-static int ask(int fd, int timeout_ms, struct java_attach *j)
+// The terminator of each array is that of the last argument.
+static const char perf_map[] = "1\0jcmd\0Compiler.perfmap\0\0", thread_print[] = "1\0jcmd\0Thread.print\0\0";
+
+// With dump, the answer goes there.
+static int ask(int fd, int timeout_ms, struct java_attach *j, struct buf *dump)
 {
-	static const char question[] = "1\0jcmd\0Compiler.perfmap\0\0";
+	const char *question = dump ? thread_print : perf_map;
+	size_t size = dump ? sizeof(thread_print) : sizeof(perf_map), most = dump ? DUMP_MAX : ANSWER_MAX;
 	uint64_t until = clock_monotonic() + (uint64_t)timeout_ms * 1000000;
 	char answer[1024], first = 0;
 	size_t total = 0;
 
-	// The terminator of the array is that of the last argument.
-	if (send(fd, question, sizeof(question), MSG_NOSIGNAL) != sizeof(question))
+	if (send(fd, question, size, MSG_NOSIGNAL) != (ssize_t)size)
 		return errno ? -errno : -EIO;
-	while (total < ANSWER_MAX) {
+	while (total < most) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
 		uint64_t now = clock_monotonic();
 		ssize_t n;
@@ -154,11 +159,13 @@ static int ask(int fd, int timeout_ms, struct java_attach *j)
 		if (!total)
 			first = answer[0];
 		total += (size_t)n;
+		if (dump)
+			buf_append(dump, answer, (size_t)n);
 	}
 	return first == '0' ? 0 : -EOPNOTSUPP;
 }
 
-static int attach(pid_t pid, const struct proc_status *status, int timeout_ms, struct java_attach *j)
+static int attach(pid_t pid, const struct proc_status *status, int timeout_ms, struct java_attach *j, struct buf *dump)
 {
 	int file = find_socket(pid, status), fd, err;
 
@@ -168,14 +175,21 @@ static int attach(pid_t pid, const struct proc_status *status, int timeout_ms, s
 	close(file);
 	if (fd < 0)
 		return fd;
-	err = ask(fd, timeout_ms, j);
+	err = ask(fd, timeout_ms, j, dump);
 	close(fd);
 	return err;
 }
 
 int java_attach_now(pid_t pid, const struct proc_status *status, int timeout_ms)
 {
-	return attach(pid, status, timeout_ms, NULL);
+	return attach(pid, status, timeout_ms, NULL, NULL);
+}
+
+int java_attach_threads(pid_t pid, const struct proc_status *status, int timeout_ms, struct buf *ret)
+{
+	int err = attach(pid, status, timeout_ms, NULL, ret);
+
+	return err ? err : ret->error;
 }
 
 static void *answer_questions(void *context)
@@ -191,7 +205,7 @@ static void *answer_questions(void *context)
 			break;
 		q = j->queue[--j->n];
 		pthread_mutex_unlock(&j->lock);
-		attach(q.pid, &q.status, TIMEOUT_MS, j);
+		attach(q.pid, &q.status, TIMEOUT_MS, j, NULL);
 		pthread_mutex_lock(&j->lock);
 	}
 	pthread_mutex_unlock(&j->lock);

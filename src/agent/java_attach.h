@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include "common/buf.h"
+
 #include "agent/proc_status.h"
 
 struct java_attach;
@@ -17,5 +19,7 @@ void java_attach_free(struct java_attach *j); // what is being asked is given up
 void java_attach_ask(struct java_attach *j, pid_t pid, const struct proc_status *status);
 // Asks now: 0 when the JVM said that it has written its map, or negative errno.
 int java_attach_now(pid_t pid, const struct proc_status *status, int timeout_ms);
+// Asks now for a dump of its threads (jcmd Thread.print, a safepoint of a moment), at most 4 MiB of it.
+int java_attach_threads(pid_t pid, const struct proc_status *status, int timeout_ms, struct buf *ret);
 
 #endif

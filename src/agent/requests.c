@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/devices.h"
+#include "agent/request_names.h"
 #include "agent/request_plugins.h"
 #include "agent/request_probes.h"
 #include "common/clock.h"
@@ -29,6 +30,7 @@ struct requests {
 	struct breakdown_table metrics;
 	struct request_targets *targets;
 	struct request_plugins *plugins;
+	struct request_names *names; // NULL = not wanted
 	struct request_probes *probes;
 	struct flow *flow;
 	struct storm *storm;
@@ -94,8 +96,12 @@ static void on_target(void *context, pid_t pid, bool came)
 
 	if (came) {
 		request_probes_add(r->probes, pid);
+		if (r->names)
+			request_names_ask(r->names, pid);
 		return;
 	}
+	if (r->names)
+		request_names_forget(r->names, pid);
 	requests_poll(r, 0);
 	request_probes_remove(r->probes, pid);
 	flow_end(r->flow, (uint32_t)pid, clock_monotonic());
@@ -128,6 +134,7 @@ static int make_parts(struct requests *r, struct error *e)
 	r->storm = storm_new(&r->metrics, r->options.full);
 	r->threads = thread_sums_new(&r->metrics, THREADS_MAX);
 	r->devices = devices_new(NULL, e);
+	r->names = r->options.java_names ? request_names_new() : NULL;
 	if (!r->flow || !r->storm || !r->threads)
 		return error_set(e, -ENOMEM, "requests: no memory");
 	n = load_plugins(r, maps);
@@ -166,6 +173,7 @@ void requests_free(struct requests *r)
 {
 	if (!r)
 		return;
+	request_names_free(r->names);
 	request_probes_free(r->probes);
 	request_plugins_free(r->plugins);
 	flow_free(r->flow);
@@ -205,6 +213,13 @@ static void see_thread(void *context, const struct req_thread *t)
 	struct requests *r = context;
 
 	thread_sums_see(r->threads, t->tgid, t->tid, "", &t->sums, clock_realtime());
+}
+
+static void on_name(void *context, uint32_t tid, const char *name)
+{
+	struct requests *r = context;
+
+	thread_sums_name(r->threads, tid, name);
 }
 
 struct take {
@@ -260,6 +275,8 @@ void requests_take(struct requests *r, requests_fn fn, void *context)
 	struct take t = { r, fn, context };
 	uint64_t now = clock_realtime();
 
+	if (r->names)
+		request_names_take(r->names, on_name, r);
 	flow_sweep(r->flow, clock_monotonic());
 	take_threads(r, &t, now);
 	storm_flush(r->storm, r->taken, now, fn, context);

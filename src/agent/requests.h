@@ -20,6 +20,7 @@ struct requests_options {
 	const char *trace_header; // NULL = X-Trace-Id
 	unsigned full;		  // records a second in full; 0 = REQUESTS_FULL
 	uint64_t window;	  // of threads' sums, ns; 0 = 10 s
+	bool java_names;	  // ask JVMs for their threads' names
 	const char *plugins;	  // directory of sources of metrics; NULL = none
 	void (*say)(void *context, const char *text); // what is wrong with one of them
 	void *say_context;

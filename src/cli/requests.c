@@ -24,7 +24,7 @@ struct requests_command {
 	const char *trace_header, *node, *plugins;
 	uint64_t duration_ns;
 	uint32_t slowest, full;
-	bool json, threads;
+	bool json, threads, java_names;
 	struct requests_stored stored; // of collectors, instead
 };
 
@@ -152,7 +152,7 @@ static void say(void *context, const char *text)
 static int prepare(struct printing *p, struct error *e)
 {
 	struct requests_options ro = { .targets = p->o->targets, .params = p->o->params, .trace_header = p->o->trace_header,
-				       .full = p->o->full, .plugins = p->o->plugins, .say = say };
+				       .full = p->o->full, .plugins = p->o->plugins, .java_names = p->o->java_names, .say = say };
 	int err;
 
 	if (p->o->node)
@@ -296,6 +296,8 @@ static const struct option_spec table[] = {
 	  .help = "Write the records instead of a table: one JSON object a line, with the fields that are indexed." },
 	{ .name = "threads", .set = option_set_flag, AT(threads),
 	  .help = "With --json, also the sums of threads outside of requests, every ten seconds." },
+	{ .name = "java-names", .set = option_set_flag, AT(java_names),
+	  .help = "Ask JVMs for the names of their threads, once a minute: those that have an attach socket open already (jcmd opens it)." },
 	{ .name = "full", .argument = "N", .set = option_set_number, .min = 2, .max = 100000, AT(full),
 	  .help = "Tell so many requests a second one by one: the slowest and a sample; the others as sums of their handler. 500 by default." },
 	{ .name = "keep-params", .argument = "NAMES", .set = add_keep, AT(params), .repeatable = true,

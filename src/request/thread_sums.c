@@ -123,6 +123,8 @@ void thread_sums_name(struct thread_sums *t, uint32_t tid, const char *name)
 {
 	struct one_thread *one = find(t, tid);
 
+	if (!one)
+		one = make(t, tid);
 	if (one)
 		text_sanitize(one->name, sizeof(one->name), name, strlen(name));
 }

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -275,5 +276,51 @@ def in_the_agent():
     check(any(b.profiles for b in batches), "profiles beside them")
 
 
+JAVA = """
+import com.sun.net.httpserver.*; import java.net.*; import java.util.concurrent.*; import java.util.concurrent.atomic.*;
+public class Named { public static void main(String[] a) throws Exception {
+  AtomicInteger n = new AtomicInteger();
+  HttpServer s = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+  s.setExecutor(Executors.newFixedThreadPool(4, r -> new Thread(r, "a-worker-with-a-long-name-" + n.incrementAndGet())));
+  s.createContext("/", x -> { byte[] b = "hi".getBytes(); x.sendResponseHeaders(200, b.length); x.getResponseBody().write(b); x.close(); });
+  s.start(); System.out.println(s.getAddress().getPort()); } }
+"""
+
+
+class JavaServer(Server):
+    def __init__(self, folder):
+        with open(os.path.join(folder, "Named.java"), "w") as f:
+            f.write(JAVA)
+        self.process = subprocess.Popen(["java", "-Xmx64m", "-XX:TieredStopAtLevel=1", os.path.join(folder, "Named.java")],
+                                        stdout=subprocess.PIPE, text=True)
+        self.port, self.pid = int(self.process.stdout.readline()), self.process.pid
+
+
+def java():
+    """A pool of threads: connections wander between them; their Java names are told."""
+    if not shutil.which("java") or not shutil.which("jcmd"):
+        testing.skip("no JDK here")
+    with testing.scratch() as folder:
+        server = JavaServer(folder)
+        try:
+            subprocess.run(["jcmd", str(server.pid), "VM.version"], stdout=subprocess.DEVNULL, timeout=60, check=True)
+            following = Following(folder, server, "--java-names")
+            time.sleep(2.5)
+            times = {}
+            clients = [threading.Thread(target=client, args=(server, "j%d" % k, [("GET", "/x", None)] * 25, times)) for k in range(4)]
+            for t in clients:
+                t.start()
+            for t in clients:
+                t.join()
+            records, said = following.records()
+        finally:
+            server.close()
+    seen = {r["trace_id_s"]: r for r in records if r.get("trace_id_s")}
+    check_equal(sorted(seen), sorted(times), "requests")
+    check_equal({(r["status_i"], r["attribution_s"]) for r in seen.values()}, {(200, "exact")}, "statuses")
+    names = {r.get("thread_s", "") for r in seen.values()}
+    check(all(n.startswith("a-worker-with-a-long-name-") for n in names), "names: %r" % names)
+
+
 if __name__ == "__main__":
-    testing.main(ground_truth, wire_forms, hostile, storm, in_the_agent)
+    testing.main(ground_truth, wire_forms, hostile, storm, in_the_agent, java)

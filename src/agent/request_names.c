@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/request_names.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/java_attach.h"
+#include "agent/proc_status.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/text.h"
+#include "request/thread_dump.h"
+
+#define AGAIN_NS 60000000000ull
+#define PIDS 32
+#define NAMES 8192
+#define ASK_MS 1000 // of the time that a stop may take
+
+struct name {
+	uint32_t tid;
+	char text[100];
+};
+
+struct request_names {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool stop;
+	struct {
+		pid_t pid;
+		uint64_t due;
+	} pids[PIDS];
+	unsigned n_pids;
+	struct name *names; // that have come
+	unsigned n;
+	// Of the JVM that is being asked; the thread's own.
+	struct {
+		uint32_t inner, outer;
+	} *tids;
+	unsigned n_tids;
+};
+
+static uint32_t inner_tid(pid_t pid, const char *task)
+{
+	char path[100];
+	struct buf b = { 0 };
+	const char *line, *last;
+	uint32_t n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", (int)pid, task);
+	if (!file_read(path, 65536, &b)) {
+		buf_byte(&b, 0);
+		line = b.error ? NULL : strstr((char *)b.data, "\nNSpid:");
+		last = line ? line + 7 + strcspn(line + 7, "\n") : NULL;
+		while (last && last > line && isdigit((unsigned char)last[-1]))
+			last--;
+		n = last ? (uint32_t)strtoul(last, NULL, 10) : 0;
+	}
+	buf_free(&b);
+	return n;
+}
+
+static void list_threads(struct request_names *n, pid_t pid)
+{
+	char path[64];
+	DIR *d;
+
+	n->n_tids = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	for (struct dirent *e; d && n->n_tids < NAMES && (e = readdir(d));) {
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		n->tids[n->n_tids].outer = (uint32_t)strtoul(e->d_name, NULL, 10);
+		n->tids[n->n_tids++].inner = inner_tid(pid, e->d_name);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void keep(void *context, uint32_t nid, const char *text, size_t len)
+{
+	struct request_names *n = context;
+
+	for (unsigned i = 0; i < n->n_tids; i++) {
+		if (n->tids[i].inner != nid)
+			continue;
+		pthread_mutex_lock(&n->lock);
+		if (n->n < NAMES) {
+			n->names[n->n].tid = n->tids[i].outer;
+			text_sanitize(n->names[n->n++].text, sizeof(n->names->text), text, len);
+		}
+		pthread_mutex_unlock(&n->lock);
+		return;
+	}
+}
+
+static void ask(struct request_names *n, pid_t pid)
+{
+	struct proc_status status;
+	struct buf dump = { 0 };
+
+	if (!proc_status_read(pid, &status) && !java_attach_threads(pid, &status, ASK_MS, &dump)) {
+		list_threads(n, pid);
+		thread_dump_parse((char *)dump.data, dump.len, NAMES, keep, n);
+	}
+	buf_free(&dump);
+}
+
+// One that is due; 0 = none is.
+static pid_t next_due(struct request_names *n, uint64_t now)
+{
+	for (unsigned i = 0; i < n->n_pids; i++) {
+		if (n->pids[i].due > now)
+			continue;
+		n->pids[i].due = now + AGAIN_NS;
+		return n->pids[i].pid;
+	}
+	return 0;
+}
+
+static void *run(void *context)
+{
+	struct request_names *n = context;
+	struct timespec until;
+	pid_t pid;
+
+	pthread_mutex_lock(&n->lock);
+	while (!n->stop) {
+		pid = next_due(n, clock_monotonic());
+		if (pid) {
+			pthread_mutex_unlock(&n->lock);
+			ask(n, pid);
+			pthread_mutex_lock(&n->lock);
+			continue;
+		}
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		pthread_cond_timedwait(&n->wake, &n->lock, &until);
+	}
+	pthread_mutex_unlock(&n->lock);
+	return NULL;
+}
+
+static int start(struct request_names *n)
+{
+	sigset_t all, before;
+	int err;
+
+	// Signals are the main thread's.
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&n->thread, NULL, run, n);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+static void release(struct request_names *n)
+{
+	pthread_cond_destroy(&n->wake);
+	pthread_mutex_destroy(&n->lock);
+	free(n->names);
+	free(n->tids);
+	free(n);
+}
+
+struct request_names *request_names_new(void)
+{
+	struct request_names *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	pthread_mutex_init(&n->lock, NULL);
+	pthread_cond_init(&n->wake, NULL);
+	n->names = calloc(NAMES, sizeof(*n->names));
+	n->tids = calloc(NAMES, sizeof(*n->tids));
+	if (n->names && n->tids && !start(n))
+		return n;
+	release(n);
+	return NULL;
+}
+
+void request_names_free(struct request_names *n)
+{
+	if (!n)
+		return;
+	pthread_mutex_lock(&n->lock);
+	n->stop = true;
+	pthread_cond_signal(&n->wake);
+	pthread_mutex_unlock(&n->lock);
+	pthread_join(n->thread, NULL);
+	release(n);
+}
+
+void request_names_ask(struct request_names *n, pid_t pid)
+{
+	pthread_mutex_lock(&n->lock);
+	if (n->n_pids < PIDS) {
+		n->pids[n->n_pids].pid = pid;
+		n->pids[n->n_pids++].due = 0;
+		pthread_cond_signal(&n->wake);
+	}
+	pthread_mutex_unlock(&n->lock);
+}
+
+void request_names_forget(struct request_names *n, pid_t pid)
+{
+	pthread_mutex_lock(&n->lock);
+	for (unsigned i = 0; i < n->n_pids; i++)
+		if (n->pids[i].pid == pid)
+			n->pids[i--] = n->pids[--n->n_pids];
+	pthread_mutex_unlock(&n->lock);
+}
+
+void request_names_take(struct request_names *n, request_name_fn fn, void *context)
+{
+	pthread_mutex_lock(&n->lock);
+	for (unsigned i = 0; i < n->n; i++)
+		fn(context, n->names[i].tid, n->names[i].text);
+	n->n = 0;
+	pthread_mutex_unlock(&n->lock);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Java names of the threads of target processes, asked for in a thread of its own: of JVMs that have an attach socket open
+// already, each at most once a minute.
+#ifndef BLKPROF_AGENT_REQUEST_NAMES_H
+#define BLKPROF_AGENT_REQUEST_NAMES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct request_names;
+
+typedef void (*request_name_fn)(void *context, uint32_t tid, const char *name);
+
+struct request_names *request_names_new(void); // NULL without memory or thread
+void request_names_free(struct request_names *n); // waits for a JVM that is being asked, seconds; NULL too
+void request_names_ask(struct request_names *n, pid_t pid); // from now on
+void request_names_forget(struct request_names *n, pid_t pid);
+// The names that came since the last call.
+void request_names_take(struct request_names *n, request_name_fn fn, void *context);
+
+#endif
