@@ -39,6 +39,8 @@ void completion_fish(FILE *to);
 // stands for the options and "@COMMANDS@" for the list of commands.
 void man_page(const struct command *c, const char *prose, FILE *to);
 
+// The exit status for what went wrong before anything was done: a value that is wrong or out of range is wrong usage.
+int command_status(int err);
 // "blkprof NAME: TEXT" on standard error; returns status.
 int command_error(const char *name, int status, const struct error *e);
 

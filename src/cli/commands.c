@@ -44,6 +44,11 @@ static const char *name_of(const void *context, unsigned i)
 	return c ? c->name : NULL;
 }
 
+int command_status(int err)
+{
+	return err == -EINVAL || err == -ERANGE ? STATUS_USAGE : STATUS_FAILED;
+}
+
 int command_error(const char *name, int status, const struct error *e)
 {
 	fprintf(stderr, "blkprof%s%s: %s\n", name ? " " : "", name ? name : "", e->text);

@@ -73,10 +73,10 @@ static int prepare(struct recording *r)
 
 	err = output_choose(&r->output, r->o->output, r->o->node, r->o->command.n, &e);
 	if (err)
-		return fail(r, err == -EINVAL ? STATUS_USAGE : broken(r), &e);
+		return fail(r, command_status(err) == STATUS_USAGE ? STATUS_USAGE : broken(r), &e);
 	err = resolve_filter(r, &ro.filter, &e);
 	if (err)
-		return fail(r, err == -EINVAL ? STATUS_USAGE : broken(r), &e);
+		return fail(r, command_status(err) == STATUS_USAGE ? STATUS_USAGE : broken(r), &e);
 	if (r->o->command.n && command_fork(&r->command, r->o->command.v, &e))
 		return fail(r, broken(r), &e);
 	configure(r, &ro);

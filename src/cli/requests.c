@@ -169,12 +169,12 @@ static int prepare(struct printing *p, struct error *e)
 static int stored(const struct requests_command *o)
 {
 	struct requests_stored s = o->stored;
-	struct error e;
+	struct error e = { "" };
 	int err;
 
 	s.source.node = o->node;
 	err = requests_stored_print(&s, o->slowest, o->json, &e);
-	return err ? command_error("requests", err == -EINVAL ? STATUS_USAGE : STATUS_FAILED, &e) : STATUS_DONE;
+	return err ? command_error("requests", command_status(err), &e) : STATUS_DONE;
 }
 
 static int run(const void *options)
@@ -193,7 +193,7 @@ static int run(const void *options)
 		err = print(&p, &e);
 	requests_free(p.requests);
 	requests_table_free(p.table);
-	return err ? command_error("requests", err == -EINVAL ? STATUS_USAGE : STATUS_FAILED, &e) : STATUS_DONE;
+	return err ? command_error("requests", command_status(err), &e) : STATUS_DONE;
 }
 
 static int add(const char **items, unsigned *n, unsigned max, char *value, struct error *e)

@@ -52,6 +52,7 @@ struct answer {
 	struct requests_table *table;
 	struct document document;
 	bool json;
+	uint64_t unreadable; // records
 };
 
 static bool missing(const struct document *d, const char *field)
@@ -122,14 +123,21 @@ static void fill(struct requests_row *row, const struct document *d)
 	snprintf(row->target, sizeof(row->target), "%s%s%s", path, *query ? "?" : "", query);
 }
 
-static int take_record(struct answer *a, const char *document, size_t size)
+static int cannot_write(struct error *e)
+{
+	return error_set(e, -EIO, "cannot write to standard output: %s", strerror(errno));
+}
+
+static int take_record(struct answer *a, const char *document, size_t size, struct error *e)
 {
 	struct requests_row row;
 
-	if (document_read(document, size, &a->document, NULL))
+	if (document_read(document, size, &a->document, NULL)) {
+		a->unreadable++;
 		return 0;
+	}
 	if (a->json)
-		return fwrite(document, 1, size, stdout) != size || putchar('\n') == EOF ? -EIO : 0;
+		return fwrite(document, 1, size, stdout) != size || putchar('\n') == EOF ? cannot_write(e) : 0;
 	fill(&row, &a->document);
 	requests_table_add_row(a->table, &row);
 	return 0;
@@ -161,7 +169,7 @@ static int read_stores(struct answer *a, const struct store_requests *q, struct 
 	if (!err)
 		err = store_requests(store, names->n, q, &answer, e);
 	for (unsigned i = 0; !err && i < answer->n; i++)
-		err = take_record(a, answer->record[i].document, answer->record[i].size);
+		err = take_record(a, answer->record[i].document, answer->record[i].size, e);
 	for (unsigned i = 0; !err && answer->n_facets && i < answer->facet[0].n; i++)
 		take_sum(a, answer->facet[0].value[i].value, &answer->facet[0].value[i].sum);
 	requests_answer_free(answer);
@@ -208,7 +216,7 @@ static int take_answer(struct answer *a, const struct buf *body, struct error *e
 		char *document = json_dumps(one, JSON_COMPACT | JSON_REAL_PRECISION(9));
 
 		if (!err && document)
-			err = take_record(a, document, strlen(document));
+			err = take_record(a, document, strlen(document), e);
 		free(document);
 	}
 	take_facet(a, json_object_get(json_object_get(answer, "facets"), a->o->by ? a->o->by : DEFAULT_BY));
@@ -299,8 +307,10 @@ int requests_stored_print(const struct requests_stored *o, unsigned slowest, boo
 		requests_table_print(a->table, o->by ? o->by : "handler", stdout);
 	if (!err && !json && !requests_table_requests(a->table))
 		fprintf(stderr, "no request of that time is there: see --from; agents send them when agent.conf has [requests]\n");
-	if (err == -EIO || (!err && (fflush(stdout) || ferror(stdout))))
-		err = error_set(e, -EIO, "cannot write to standard output: %s", strerror(errno));
+	if (!err && a->unreadable)
+		fprintf(stderr, "%llu records are not shown: they are none of this version's\n", (unsigned long long)a->unreadable);
+	if (!err && (fflush(stdout) || ferror(stdout)))
+		err = cannot_write(e);
 	requests_table_free(a->table);
 	free(a);
 	return err;

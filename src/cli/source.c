@@ -29,9 +29,16 @@ int source_add_store(const struct option_spec *spec, void *target, char *value, 
 	return add_name(target, value, "stores", e);
 }
 
+static bool has_host(const char *url)
+{
+	const char *host = strstr(url, "://") + 3, *at = memrchr(host, '@', strcspn(host, "/"));
+
+	return !strchr("/:", *(at ? at + 1 : host));
+}
+
 int source_add_collector(const struct option_spec *spec, void *target, char *value, struct error *e)
 {
-	if (!fetch_is_url(value) || strpbrk(value, "?# "))
+	if (!fetch_is_url(value) || strpbrk(value, "?# ") || !has_host(value))
 		return error_set(e, -EINVAL, "'%.60s' is not allowed; allowed: http://HOST:PORT or https://HOST:PORT", value);
 	return add_name(target, value, "collectors", e);
 }

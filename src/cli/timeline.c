@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "cli/signals.h"
 #include "cli/timeline_options.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/text.h"
 #include "timeline/timeline.h"
 
@@ -32,6 +34,7 @@ struct run {
 	struct buf raw_data;
 	struct buf unread; // lines of the report
 	struct error error; // of an event
+	int trace_error;    // of writing the trace
 };
 
 static void default_path(char *out, size_t cap)
@@ -70,18 +73,34 @@ static int choose(struct run *r, struct error *e)
 	return err;
 }
 
+static int write_trace(void *context, const void *data, size_t len)
+{
+	struct run *r = context;
+
+	return r->trace_error = outfile_write(&r->trace, data, len);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !strcmp(a, b) || (!stat(a, &x) && !stat(b, &y) && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
 static int open_files(struct run *r, struct error *e)
 {
 	struct timeline_options o = { .max_size = r->o->max_size };
 	int err = choose_path(r, e);
 
+	if (!err && r->o->raw && same_file(r->path, r->o->raw))
+		err = error_set(e, -EINVAL, "--output and --raw are one file: name two");
 	if (!err)
 		err = choose(r, e);
 	if (!err && *r->path) {
 		err = outfile_open(&r->trace, r->path, e);
 		r->has_trace = !err;
-		o.sink = outfile_write;
-		o.context = &r->trace;
+		o.sink = write_trace;
+		o.context = r;
 	}
 	if (!err && r->o->raw) {
 		err = outfile_open(&r->raw, r->o->raw, e);
@@ -114,7 +133,7 @@ static int flush_raw(struct run *r, size_t least)
 		return 0;
 	err = outfile_write(&r->raw, r->raw_data.data, r->raw_data.len);
 	r->raw_data.len = 0;
-	return err ? error_set(&r->error, err, "cannot write %s: %s", r->o->raw, strerror(-err)) : 0;
+	return err ? file_write_explain(r->o->raw, err, &r->error) : 0;
 }
 
 static int take(void *context, const struct event *e)
@@ -281,6 +300,8 @@ static int run(const void *options)
 		err = flush_raw(&r, 0);
 	if (err && !*e.text)
 		e = r.error;
+	if (r.trace_error)
+		err = file_write_explain(strcmp(r.path, "-") ? r.path : "standard output", r.trace_error, &e);
 	if (err)
 		close_files(&r, false, &ignored);
 	else
@@ -290,7 +311,7 @@ static int run(const void *options)
 	timeline_free(r.timeline);
 	buf_free(&r.raw_data);
 	buf_free(&r.unread);
-	return err ? command_error("timeline", err == -EINVAL && !r.timeline ? STATUS_USAGE : STATUS_FAILED, &e) : STATUS_DONE;
+	return err ? command_error("timeline", r.timeline ? STATUS_FAILED : command_status(err), &e) : STATUS_DONE;
 }
 
 const struct command command_timeline = {

@@ -69,7 +69,7 @@ int file_read_line(const char *path, char *out, size_t cap)
 	return 0;
 }
 
-static int explain(struct error *e, int code, const char *path)
+int file_write_explain(const char *path, int code, struct error *e)
 {
 	switch (-code) {
 	case ENOSPC:
@@ -156,17 +156,17 @@ int file_atomic_open(struct file_atomic *a, const char *path, struct error *e)
 
 	*a = (struct file_atomic){ .fd = -1, .path = path };
 	if (err < 0)
-		return explain(e, err, path);
+		return file_write_explain(path, err, e);
 	a->in_place = !err;
 	if (a->in_place) {
 		a->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		return a->fd < 0 ? explain(e, -errno, path) : 0;
+		return a->fd < 0 ? file_write_explain(path, -errno, e) : 0;
 	}
 	// A symbolic link stays one: the file it points to is replaced.
 	if (!realpath(path, a->target) && (size_t)snprintf(a->target, sizeof(a->target), "%s", path) >= sizeof(a->target))
-		return explain(e, -ENAMETOOLONG, path);
+		return file_write_explain(path, -ENAMETOOLONG, e);
 	a->fd = open_temporary(a);
-	return a->fd < 0 ? explain(e, a->fd, path) : 0;
+	return a->fd < 0 ? file_write_explain(path, a->fd, e) : 0;
 }
 
 // A file without a name cannot take the place of another: it gets one for the moment before it does.
@@ -225,7 +225,7 @@ int file_atomic_close(struct file_atomic *a, int keep, struct error *e)
 	a->fd = -1;
 	if (!err && keep && !a->in_place)
 		sync_folder(a->target);
-	return err ? explain(e, err, a->path) : 0;
+	return err ? file_write_explain(a->path, err, e) : 0;
 }
 
 int file_write_atomic(const char *path, const void *data, size_t len, struct error *e)
@@ -239,7 +239,7 @@ int file_write_atomic(const char *path, const void *data, size_t len, struct err
 	if (!err)
 		return file_atomic_close(&a, 1, e);
 	file_atomic_close(&a, 0, NULL);
-	return explain(e, err, path);
+	return file_write_explain(path, err, e);
 }
 
 int file_check_writable(const char *path, struct error *e)
@@ -248,9 +248,9 @@ int file_check_writable(const char *path, struct error *e)
 	int err = replaceable(path);
 
 	if (err < 0)
-		return explain(e, err, path);
+		return file_write_explain(path, err, e);
 	if (!err)
-		return access(path, W_OK) ? explain(e, -errno, path) : 0;
+		return access(path, W_OK) ? file_write_explain(path, -errno, e) : 0;
 	err = file_atomic_open(&a, path, e);
 	return err ? err : file_atomic_close(&a, 0, e);
 }

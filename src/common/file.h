@@ -32,6 +32,8 @@ int file_atomic_close(struct file_atomic *a, int keep, struct error *e);
 int file_write_atomic(const char *path, const void *data, size_t len, struct error *e);
 // Writes all of it to a descriptor, in as many parts as that takes.
 int file_write_fd(int fd, const void *data, size_t len);
+// What a failed write to a file means: sets e, returns code.
+int file_write_explain(const char *path, int code, struct error *e);
 // Says at once whether file_write_atomic would be able to create its file there.
 int file_check_writable(const char *path, struct error *e);
 

@@ -87,9 +87,13 @@ def printed(collector, records):
 
 
 def usage():
-    for options in (["--store", "/nowhere", "--pid", "1"], ["--from", "-1m"], ["--store", "/nowhere", "--where", "x"], []):
+    for options in (["--store", "/nowhere", "--pid", "1"], ["--from", "-1m"], ["--store", "/nowhere", "--where", "x"], [],
+                    ["--collector", "http://"], ["--collector", "http:///x"], ["--collector", "http://u:p@"],
+                    ["--store", "/nowhere", "--from", "99999999999999999999"]):
         done = run("requests", *options)
         check_equal((done.returncode, done.stderr.count("\n")), (2, 1), "requests %s: %s" % (options, done.stderr))
+    done = run("requests", "--collector", "http://127.0.0.1:1")
+    check("onnect" in done.stderr and "standard output" not in done.stderr, "a collector that is not there: %s" % done.stderr)
     done = run("requests", "--store", "/nowhere")
     check_equal(done.returncode, 1, "a store that is not there: %s" % done.stderr)
 

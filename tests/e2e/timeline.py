@@ -280,7 +280,8 @@ def threads_of_a_cgroup():
 
 
 def wrong_usage():
-    for args in ((), ("-p", "1", "-a"), ("--from-file", "/nonexistent", "-p", "1"), ("-p", "x")):
+    for args in ((), ("-p", "1", "-a"), ("--from-file", "/nonexistent", "-p", "1"), ("-p", "x"), ("-p", "99999999"),
+                 ("-p", "1", "-o", "one", "--raw", "one")):
         result = blkprof.run("timeline", *args)
         check_equal(result.returncode, 2, "status of timeline %s" % " ".join(args))
         check_equal(len(result.stderr.splitlines()), 1, "lines of " + result.stderr)
