@@ -300,6 +300,16 @@ def resident(agent):
         return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) * 1024
 
 
+def sockets_of(agent):
+    folder, n = "/proc/%d/fd" % agent.process.pid, 0
+    for fd in os.listdir(folder):
+        try:
+            n += os.readlink(os.path.join(folder, fd)).startswith("socket:")
+        except FileNotFoundError:
+            pass
+    return n
+
+
 def crowd():
     """500 connections that say half a request, and clients that do not read: the recording goes on, memory stays bounded."""
     with testing.scratch() as folder, Agent(folder, window="1s", agent=LOCAL) as agent:
@@ -323,7 +333,8 @@ def crowd():
         agent.wait_windows(begun + 3)
         grown = resident(agent) - before
         print("   resident memory grew by %.1f MiB" % (grown / 2 ** 20))
-        check(grown < 16 << 20, "resident memory grew by %d bytes" % grown)
+        check(grown < 32 << 20, "resident memory grew by %d bytes" % grown)
+        check_between(sockets_of(agent), 8, 64 + 16, "sockets of the agent")
         for s in slow + many:
             s.close()
         check_equal(get(agent, "/healthz").status, 200, "healthz")
