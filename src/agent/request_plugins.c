@@ -192,9 +192,28 @@ static void plugin_detach(struct plugin *p)
 	p->object = NULL;
 }
 
+static const struct declaration declaration_defaults = { .object = "", .map = "sums" };
+
+int request_plugins_check(const char *name, const char *text, size_t size, struct error *e)
+{
+	struct breakdown_table table;
+	struct plugin p = { .d = declaration_defaults };
+	unsigned first;
+	int err;
+
+	snprintf(p.name, sizeof(p.name), "%s", name);
+	breakdown_table_init(&table);
+	err = config_parse(name, text, size, keys, sizeof(keys) / sizeof(*keys), &p.d, &p.texts, e);
+	if (!err)
+		err = check_declaration(&p, e);
+	if (!err)
+		err = declare(&p, &table, &first, e);
+	config_free(p.texts);
+	return err;
+}
+
 static int read_declaration(struct plugin *p, const char *directory, const char *file, struct error *e)
 {
-	static const struct declaration defaults = { .object = "", .map = "sums" };
 	char path[PATH_MAX];
 	size_t len = strlen(file) - strlen(".conf");
 	int err;
@@ -203,7 +222,7 @@ static int read_declaration(struct plugin *p, const char *directory, const char 
 		return error_set(e, -ENAMETOOLONG, "its name is longer than %zu bytes", sizeof(p->name) - 1);
 	memcpy(p->name, file, len);
 	p->name[len] = 0;
-	p->d = defaults;
+	p->d = declaration_defaults;
 	err = check_owner(path, e);
 	if (!err)
 		err = config_read(path, keys, sizeof(keys) / sizeof(*keys), &p->d, &p->texts, e);

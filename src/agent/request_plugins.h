@@ -4,6 +4,8 @@
 #ifndef BLKPROF_AGENT_REQUEST_PLUGINS_H
 #define BLKPROF_AGENT_REQUEST_PLUGINS_H
 
+#include <stddef.h>
+
 #include "bpf/request_rec.h"
 #include "common/error.h"
 #include "request/breakdown.h"
@@ -20,5 +22,8 @@ int request_plugins_load(const char *directory, struct breakdown_table *table, r
 void request_plugins_free(struct request_plugins *p); // detaches; NULL too
 // Their maps, in the order of their sources; how many.
 unsigned request_plugins_maps(const struct request_plugins *p, int ret[REQ_PLUGINS]);
+
+// Whether a declaration is right: 0, or a negative errno with what is wrong. name: of the plugin.
+int request_plugins_check(const char *name, const char *text, size_t size, struct error *e);
 
 #endif
