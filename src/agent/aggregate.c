@@ -18,6 +18,7 @@ struct carried {
 	uint64_t submit;
 	uint32_t tid;
 	uint32_t scan; // the last one that saw it
+	uint32_t until; // the last window that it was charged to the end of, if it was
 	bool charged;  // with its part so far, by a cut
 	struct row_who who;
 	UT_hash_handle hh;
@@ -186,6 +187,7 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, const struc
 	uint64_t end = rec->end;
 	bool in_ended, carried;
 	struct carried *c;
+	uint32_t until;
 	struct row_key key;
 	int err = 0;
 
@@ -194,6 +196,7 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, const struc
 	key_of(a, &key, e, who, disk, end > e->submit ? end - e->submit : 0);
 	c = find_carried(a, e);
 	carried = c && c->charged;
+	until = carried ? c->until : 0;
 	if (c) {
 		HASH_DEL(a->carried, c);
 		free(c);
@@ -211,8 +214,8 @@ int aggregate_record(struct aggregate *a, const struct bio_rec *rec, const struc
 	}
 	key.unseen = end == e->submit && rec->end_reason == END_UNSEEN;
 	in_ended = a->ended && e->window <= rows_get_info(a->ended)->window;
-	if (in_ended && !carried)
-		err = charge(a, a->ended, &key, e, part(a->ended, e->submit, end), true);
+	if (in_ended && (!carried || until != rows_get_info(a->ended)->window))
+		err = charge(a, a->ended, &key, e, part(a->ended, e->submit, end), !carried);
 	if (!err && a->current && (!in_ended || end > rows_get_info(a->current)->start))
 		err = charge(a, a->current, &key, e, part(a->current, e->submit, end), !in_ended && !carried);
 	return err;
@@ -293,9 +296,12 @@ int aggregate_in_flight(struct aggregate *a, const struct in_flight *e, const st
 	c = carry(a, e, who);
 	if (!c)
 		return -ENOMEM;
+	if (c->charged && c->until == w->window)
+		return 0;
 	key_of(a, &key, e, who, disk, w->end > e->submit ? w->end - e->submit : 0);
 	err = charge(a, a->ended, &key, e, part(a->ended, e->submit, w->end), !c->charged);
 	c->charged = true;
+	c->until = w->window;
 	return err;
 }
 

@@ -208,6 +208,55 @@ static void seen_by_the_scan_then_completed(void **state)
 	aggregate_free(a);
 }
 
+// A bio that was cut before, whose record comes while the next window ends: it has its part of that one.
+static void cut_before_then_completed_around_the_cut(void **state)
+{
+	static const uint64_t ends[] = { 17 * S, 23 * S };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct aggregate *a = aggregate_of(100);
+		struct bio_rec r = bio(2 * S, ends[i], 0, 5, 4096, 1);
+		struct rows *w;
+
+		aggregate_begin(a, 0, 0);
+		aggregate_cut(a, 10 * S);
+		assert_int_equal(aggregate_in_flight(a, &r.bio, who(&r), 0), 0);
+		rows_free(aggregate_take(a));
+		aggregate_cut(a, 20 * S);
+		add(a, r);
+		w = aggregate_take(a);
+		rows_scale(w);
+		assert_true(total_time(w, 5) == (i ? 10.0 : 7.0) * S);
+		assert_true(find(w, 5)->ops == 0);
+		rows_free(w);
+		w = aggregate_take(a);
+		rows_scale(w);
+		assert_true(total_time(w, 5) == (i ? 3.0 : 0.0) * S);
+		rows_free(w);
+		aggregate_free(a);
+	}
+}
+
+// However often the scan of a map that changes meanwhile shows it.
+static void seen_twice_by_the_scan(void **state)
+{
+	struct aggregate *a = aggregate_of(100);
+	struct bio_rec r = bio(2 * S, 27 * S, 0, 5, 4096, 1);
+	struct rows *w;
+
+	aggregate_begin(a, 0, 0);
+	aggregate_cut(a, 10 * S);
+	assert_int_equal(aggregate_in_flight(a, &r.bio, who(&r), 0), 0);
+	assert_int_equal(aggregate_in_flight(a, &r.bio, who(&r), 0), 0);
+	w = aggregate_take(a);
+	rows_exact(w, 0, OP_READ, 1, 4096);
+	rows_scale(w);
+	assert_true(total_time(w, 5) == 8.0 * S);
+	assert_true(find(w, 5)->ops == 1);
+	rows_free(w);
+	aggregate_free(a);
+}
+
 static void in_flight_at_the_end(void **state)
 {
 	struct aggregate *a = aggregate_of(100);
@@ -417,6 +466,8 @@ int main(void)
 		cmocka_unit_test(parts_add_up),
 		cmocka_unit_test(completed_around_the_cut),
 		cmocka_unit_test(seen_by_the_scan_then_completed),
+		cmocka_unit_test(cut_before_then_completed_around_the_cut),
+		cmocka_unit_test(seen_twice_by_the_scan),
 		cmocka_unit_test(in_flight_at_the_end),
 		cmocka_unit_test(again_counts_as_nothing),
 		cmocka_unit_test(unseen_end),
