@@ -16,6 +16,8 @@
 // which may read symbols for a while, waits so long after the last one, and so long at most.
 #define ASKED_NS 60000000u
 #define ASKED_MOST_NS 400000000u
+#define TAKEN_MOST 65536u
+#define DRAIN_ROUNDS (RECORD_RING / 16 / TAKEN_MOST + 1) // whatever the ring held when they began is out then
 #define FEED_MOST_NS 1000000000u // but not for ever: the caller waits
 
 int intake_who(struct recorder *r, const struct in_flight *e, struct row_who *ret)
@@ -94,9 +96,8 @@ int recorder_stack_text(struct recorder *r, const struct in_flight *e, struct bu
 	return to->error;
 }
 
-int intake_record(void *context, void *data, size_t size)
+static void take_record(struct recorder *r, void *data, size_t size)
 {
-	struct recorder *r = context;
 	const struct process_rec *process = data;
 	const struct bio_rec *rec = data;
 	int err;
@@ -107,22 +108,45 @@ int intake_record(void *context, void *data, size_t size)
 		err = stacks_add(r->stacks, data, size);
 		if (err == -ENOMEM && !r->record_error)
 			r->record_error = err;
-		return 0;
+		return;
 	}
 	if (size >= sizeof(*process) && process->type == RECORD_PROCESS) {
 		procs_poll(r->procs); // of the mappings that it lacks
 		see_process(r, (pid_t)process->tgid, process->time);
 		r->asked = clock_monotonic();
-		return 0;
+		return;
 	}
 	if (size < sizeof(*rec) || (rec->type != RECORD_BIO && rec->type != RECORD_CPU))
-		return 0;
+		return;
 	if (!(rec->bio.kind & TASK_KTHREAD))
 		see_process(r, (pid_t)rec->bio.tgid, rec->bio.submit);
 	err = take_or_pend(r, rec, rec->type == RECORD_CPU ? 0 : kernel_maps_disk(r, rec->bio.slot));
 	if (err && !r->record_error)
 		r->record_error = err;
-	return 0;
+}
+
+// libbpf goes on for as long as there is something: a kernel that records faster than we take would keep us there for ever.
+int intake_record(void *context, void *data, size_t size)
+{
+	struct recorder *r = context;
+
+	take_record(r, data, size);
+	if (r->room)
+		r->room--;
+	return r->room ? 0 : -EAGAIN;
+}
+
+// Takes what the ring has, or TAKEN_MOST records of it; r->room is 0 when there may be more.
+static int take(struct recorder *r, int timeout_ms)
+{
+	int err;
+
+	r->room = TAKEN_MOST;
+	// The programs wake nobody while there is little in the ring: what there is, is taken at every call.
+	err = timeout_ms ? ring_buffer__poll(r->ring, timeout_ms) : 0;
+	if (err >= 0)
+		err = ring_buffer__consume(r->ring);
+	return err == -EAGAIN || err > 0 ? 0 : err;
 }
 
 // Resolving may read symbols for a while: the ring is not left alone meanwhile.
@@ -138,7 +162,7 @@ static int resolve_pending(struct recorder *r)
 		now = clock_monotonic();
 		if (now - fed < FEED_NS || now - began > FEED_MOST_NS)
 			continue;
-		ring_buffer__consume(r->ring);
+		take(r, 0);
 		fed = now;
 	}
 	r->n_pending = 0;
@@ -152,9 +176,13 @@ static int resolve_pending(struct recorder *r)
 
 int intake_drain(struct recorder *r)
 {
-	int err = ring_buffer__consume(r->ring);
+	unsigned rounds = 0;
+	int err;
 
-	return err < 0 ? err : resolve_pending(r);
+	do {
+		err = take(r, 0);
+	} while (!err && !r->room && ++rounds < DRAIN_ROUNDS);
+	return err ? err : resolve_pending(r);
 }
 
 static bool may_wait(struct recorder *r)
@@ -175,13 +203,11 @@ static bool may_wait(struct recorder *r)
 
 int intake_poll(struct recorder *r, int timeout_ms)
 {
-	int err = ring_buffer__poll(r->ring, timeout_ms), drained;
+	int err = take(r, r->room ? timeout_ms : 0);
 
-	// The programs wake nobody while there is little in the ring: what there is, is taken at every call.
-	drained = ring_buffer__consume(r->ring);
-	if (drained >= 0)
-		drained = may_wait(r) ? r->record_error : resolve_pending(r);
-	return err < 0 ? err : drained;
+	if (err)
+		return err;
+	return may_wait(r) ? r->record_error : resolve_pending(r);
 }
 
 static void mark_who(const struct row_who *who, void *context)

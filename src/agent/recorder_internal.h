@@ -47,6 +47,7 @@ struct recorder {
 	struct aggregate *aggregate;
 	struct pending *pending;
 	size_t n_pending, cap_pending;
+	uint32_t room; // records that may still be taken from the ring before something else is done
 	uint64_t asked, waiting; // when a process was last asked for; since when resolving waits for that, 0 = it does not
 	struct window *windows; // held
 	struct window *last;	// from the last cut, or the start, to the stop

@@ -17,6 +17,8 @@
 #define HOOKS_MAX 10
 #define BIO_AGE_NS 3600000000000ull
 
+#define TAKEN_MOST 1000000 // records; more than its ring holds
+
 struct request_probes {
 	struct bpf_object *object;
 	struct bpf_link *links[HOOKS_MAX];
@@ -26,6 +28,7 @@ struct request_probes {
 	struct ring_buffer *ring;
 	request_event_fn fn;
 	void *context;
+	unsigned room; // records that may still be taken in this call
 	int targets, threads, connections, bios;
 };
 
@@ -61,7 +64,7 @@ static int take_record(void *context, void *data, size_t size)
 	struct request_probes *p = context;
 
 	p->fn(p->context, data, size);
-	return 0;
+	return p->room && --p->room ? 0 : -EAGAIN; // libbpf goes on for as long as there is something
 }
 
 static void want(struct request_probes *p, const char *name)
@@ -253,11 +256,13 @@ void request_probes_remove(struct request_probes *p, pid_t tgid)
 int request_probes_poll(struct request_probes *p, int timeout_ms)
 {
 	// The kernel side wakes us only when the ring fills: what has come meanwhile is taken in one go.
-	int n = timeout_ms ? ring_buffer__poll(p->ring, timeout_ms) : 0;
+	int n;
 
+	p->room = TAKEN_MOST;
+	n = timeout_ms ? ring_buffer__poll(p->ring, timeout_ms) : 0;
 	if (n >= 0)
 		n = ring_buffer__consume(p->ring);
-	return n < 0 ? n : 0;
+	return n < 0 && n != -EAGAIN ? n : 0;
 }
 
 void request_probes_ignore(struct request_probes *p, uint64_t connection)
