@@ -116,8 +116,8 @@ static int explain(struct download *d, const char *url, CURLcode code, struct er
 	if (type && !strncmp(type, "text/plain", 10))
 		first_line(d, text, sizeof(text));
 	if (d->too_large)
-		err = error_set(e, -EFBIG, "%.200s: it has more than %s; raise the limit with --max-size", name,
-				text_bytes(limit, sizeof(limit), (double)d->max));
+		err = error_set(e, -EFBIG, "%.200s: it has more than %s; %s", name, text_bytes(limit, sizeof(limit), (double)d->max),
+				d->to ? "ask for less" : "raise the limit with --max-size");
 	else if (d->error)
 		error_set(e, err, "%.200s: cannot keep it: %s", name, strerror(d->error));
 	else if (status == 401 || status == 403)

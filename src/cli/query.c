@@ -69,6 +69,8 @@ static int check(void *arguments, struct error *e)
 		return error_set(e, -EINVAL, "--store or --collector is missing: the directory of a collector's store, or its address");
 	if (!c->from && !c->list)
 		return error_set(e, -EINVAL, "--from is missing: the start of the window, as -15m");
+	if (!c->list && (!c->output || !strcmp(c->output, "-")) && isatty(STDOUT_FILENO))
+		return error_set(e, -EINVAL, "the profile is not for a terminal: give -o FILE, or send it on ('| blkprof top -')");
 	c->to_ns = c->list && !c->to ? INT64_MAX : now;
 	if (c->from)
 		err = when_parse(c->from, now, "--from", &c->from_ns, e);
@@ -117,8 +119,6 @@ static int query(const struct query_command *c, struct source *source, struct er
 	struct buf gz = { 0 }, said = { 0 };
 	int err;
 
-	if ((!c->output || !strcmp(c->output, "-")) && isatty(STDOUT_FILENO))
-		return error_set(e, -EINVAL, "the profile is not for a terminal: give -o FILE, or send it on ('| blkprof top -')");
 	err = source_query(source, &q, &gz, &said, e);
 	if (!err)
 		err = write_profile(c, &gz, e);

@@ -274,6 +274,21 @@ static int merge_all(struct remote *r, const struct store_query *q, struct buf *
 	return err;
 }
 
+// What is no profile must not be kept as one.
+static int check_profile(const struct buf *gz, struct error *e)
+{
+	struct pprof_limits limits = PPROF_LIMITS_DEFAULT;
+	struct pprof_source source = { .fd = -1, .data = gz->data, .len = gz->len };
+	struct pprof_reader *reader;
+	int err;
+
+	limits.memory = ANSWER_MAX;
+	reader = pprof_reader_new(&limits);
+	err = reader ? pprof_reader_add(reader, &source, e) : error_set(e, -ENOMEM, "out of memory");
+	pprof_reader_free(reader);
+	return err && err != -ENOMEM ? error_prefix(e, err, "the collector's answer is no profile") : err;
+}
+
 int remote_query(struct remote *r, const struct store_query *q, struct buf *ret_gz, struct buf *said, struct error *e)
 {
 	char note[256] = "";
@@ -282,6 +297,8 @@ int remote_query(struct remote *r, const struct store_query *q, struct buf *ret_
 	if (r->options->collectors.n > 1)
 		return merge_all(r, q, ret_gz, said, e);
 	err = remote_get(r, 0, "/debug/pprof/io", q, ret_gz, note, e);
+	if (!err)
+		err = check_profile(ret_gz, e);
 	if (!err)
 		buf_printf(said, "%s", note);
 	return err;

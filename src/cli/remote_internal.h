@@ -2,6 +2,8 @@
 #ifndef BLKPROF_CLI_REMOTE_INTERNAL_H
 #define BLKPROF_CLI_REMOTE_INTERNAL_H
 
+#include <jansson.h>
+
 #include "cli/fetch.h"
 #include "cli/remote.h"
 
@@ -25,6 +27,8 @@ struct remote_items {
 // remote.c: a GET of `path` with the arguments of q.
 int remote_get(struct remote *r, unsigned collector, const char *path, const struct store_query *q, struct buf *to, char note[256],
 	       struct error *e);
+// remote_json.c: NULL where it is none, or has more values than any collector answers.
+json_t *remote_json(const struct buf *body);
 // remote_list.c: appends what collector `collector` answers.
 int remote_items_get(struct remote *r, unsigned collector, const char *what, const char *kind, const struct store_query *q,
 		     struct remote_items *to, struct error *e);

@@ -53,7 +53,7 @@ int remote_items_get(struct remote *r, unsigned collector, const char *what, con
 	strcat(path, what);
 	err = remote_get(r, collector, path, q, &text, NULL, e);
 	if (!err) {
-		root = json_loadb((char *)text.data, text.len, 0, NULL);
+		root = remote_json(&text);
 		list = json_object_get(root, what);
 		err = json_is_array(list) ? 0 : -EBADMSG;
 		if (!err)

@@ -191,7 +191,8 @@ static void take_facet(struct answer *a, const json_t *values)
 	json_t *one;
 
 	json_array_foreach(values, i, one) {
-		struct requests_sum s = { .requests = (uint64_t)json_integer_value(json_object_get(one, "requests")),
+		json_int_t requests = json_integer_value(json_object_get(one, "requests"));
+		struct requests_sum s = { .requests = requests > 0 ? (uint64_t)requests : 0,
 					  .io = sum_part(one, "total_io_duration_ms_f"), .duration = sum_part(one, "duration_ms_f"),
 					  .duration_max = sum_part(one, "max_duration_ms_f"), .oncpu = sum_part(one, "oncpu_ms_f"),
 					  .lock = sum_part(one, "lock_wait_ms_f") };
@@ -204,7 +205,7 @@ static void take_facet(struct answer *a, const json_t *values)
 
 static int take_answer(struct answer *a, const struct buf *body, struct error *e)
 {
-	json_t *answer = json_loadb((const char *)body->data, body->len, 0, NULL), *one;
+	json_t *answer = remote_json(body), *one;
 	int err = 0;
 	size_t i;
 

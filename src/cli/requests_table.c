@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/text.h"
+
 #define HANDLERS_MAX 1024
 #define HANDLERS_SHOWN 20
 
@@ -42,6 +44,15 @@ void requests_table_free(struct requests_table *t)
 		return;
 	free(t->rows);
 	free(t);
+}
+
+// Names and targets are a client's choice: a terminal must not obey them.
+static void print_text(FILE *to, const char *text, const char *end)
+{
+	char clean[sizeof(((struct requests_row *)0)->target)];
+
+	text_sanitize(clean, sizeof(clean), text, strlen(text));
+	fprintf(to, "%s%s", clean, end);
 }
 
 static double known(double ms)
@@ -108,6 +119,8 @@ static void print_ms(FILE *to, double ms)
 {
 	if (ms < 0)
 		fprintf(to, "%9s", "?");
+	else if (ms >= 1e10)
+		fprintf(to, "%8.0es", ms / 1000);
 	else if (ms >= 10000)
 		fprintf(to, "%8.1fs", ms / 1000);
 	else
@@ -131,8 +144,9 @@ static void print_row(const struct requests_row *row, FILE *to)
 	print_ms(to, row->client);
 	fprintf(to, " %6d%s ", row->status, row->incomplete ? "*" : " ");
 	if (*row->host)
-		fprintf(to, "%s ", row->host);
-	fprintf(to, "%s %s\n", *row->method ? row->method : "?", *row->target ? row->target : "?");
+		print_text(to, row->host, " ");
+	print_text(to, *row->method ? row->method : "?", " ");
+	print_text(to, *row->target ? row->target : "?", "\n");
 }
 
 static int by_duration(const void *a, const void *b)
@@ -163,7 +177,8 @@ static void print_handlers(const struct requests_table *t, const char *by, FILE 
 		print_ms(to, h->io / count);
 		print_ms(to, h->oncpu / count);
 		print_ms(to, h->lock / count);
-		fprintf(to, "  %s\n", h->name);
+		fprintf(to, "  ");
+		print_text(to, h->name, "\n");
 	}
 	free(sorted);
 }

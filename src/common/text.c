@@ -97,6 +97,12 @@ bool text_is_utf8(const char *in, size_t len)
 	return true;
 }
 
+// Those of one byte, and U+0080 to U+009F, which terminals obey as well.
+static bool is_control(const unsigned char *c, size_t size)
+{
+	return size == 1 ? *c < 0x20 || *c == 0x7f : size == 2 && *c == 0xc2 && c[1] < 0xa0;
+}
+
 size_t text_sanitize(char *out, size_t cap, const char *in, size_t len)
 {
 	size_t n = 0, step;
@@ -107,7 +113,7 @@ size_t text_sanitize(char *out, size_t cap, const char *in, size_t len)
 		step = character((const unsigned char *)in + i, len - i);
 		if (n + (step ? step : 1) >= cap)
 			break;
-		if (!step || (step == 1 && ((unsigned char)in[i] < 0x20 || in[i] == 0x7f))) {
+		if (!step || is_control((const unsigned char *)in + i, step)) {
 			out[n++] = '?';
 			continue;
 		}
