@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "common/file.h"
+#include "wire/header.h"
 
 #define VERSION 1
 #define SUFFIX ".batch"
@@ -75,7 +76,7 @@ static int check_fields(const struct spool_file *f, struct error *e)
 		return error_set(e, -EBADMSG, "its sequence number or its times cannot be");
 	if (!batch_node_valid(f->node))
 		return error_set(e, -EBADMSG, "its node has a name that cannot be");
-	if (!f->size || f->size > BATCH_BYTES_MAX)
+	if (f->size < MESSAGE_HEADER_SIZE || f->size > BATCH_BYTES_MAX)
 		return error_set(e, -EBADMSG, "a batch of %" PRIu64 " bytes cannot be", f->size);
 	if (f->kind == BATCH_GAP && (!f->gap_first || f->gap_first > f->sequence))
 		return error_set(e, -EBADMSG, "a gap from %" PRIu64 " to %" PRIu64 " cannot be", f->gap_first, f->sequence);
