@@ -258,8 +258,12 @@ static void tell(void *context, const struct request_record *record)
 static void take_threads(struct requests *r, struct take *t, uint64_t now)
 {
 	uint64_t mono = clock_monotonic();
-	bool window_ends = now >= r->window_end;
+	bool window_ends;
 
+	// A clock that was set back must not make a window of years.
+	if (r->window_end > now + r->options.window)
+		r->window_end = (now / r->options.window + 1) * r->options.window;
+	window_ends = now >= r->window_end;
 	if (!window_ends && mono - r->looked < THREADS_NS)
 		return;
 	r->looked = mono;
