@@ -56,7 +56,7 @@ static void spool_batch(struct agent_requests *a)
 	}
 	// A clock that was set back.
 	if (b.end <= b.start)
-		b.end = b.start + 1;
+		b.start = b.end - 1;
 	err = err ? err : spool_add(a->spool, &b);
 	pthread_mutex_lock(&a->lock);
 	a->batches += !err;
