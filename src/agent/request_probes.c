@@ -39,7 +39,7 @@ static const struct {
 	[REQ_LOSS_THREADS] = { "threads_full", "looks at threads that found no room in the kernel's table" },
 	[REQ_LOSS_CONNECTIONS] = { "connections_full", "connections that found no room in the kernel's table" },
 	[REQ_LOSS_BIOS] = { "bios_full", "block I/Os of requests that found no room in the kernel's table" },
-	[REQ_LOSS_SWITCHES] = { "switches_missed", "times that a thread got its CPU unseen: what it ran then counts as waiting" },
+	[REQ_LOSS_SWITCHES] = { "switches_missed", "times that a thread got its CPU unseen: what it ran is taken from the kernel's own sum" },
 	[REQ_LOSS_PAYLOAD] = { "text_unreadable", "heads of requests and answers that could not be read from the process" },
 };
 

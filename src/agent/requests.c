@@ -316,7 +316,7 @@ const struct requests_count *requests_counts(struct requests *r, unsigned *ret_n
 	for (unsigned i = 0; i < FLOW_COUNTS; i++)
 		count(r, &n, flow_count_name(i), flow_count_help(i), flow_count(r->flow, i), i != FLOW_REQUESTS);
 	for (unsigned i = 0; i < REQ_LOSSES; i++)
-		count(r, &n, request_loss_name(i), request_loss_help(i), request_probes_loss(r->probes, i), true);
+		count(r, &n, request_loss_name(i), request_loss_help(i), request_probes_loss(r->probes, i), i != REQ_LOSS_SWITCHES);
 	count(r, &n, "summed", "requests told only as sums of their handler", storm_summed(r->storm), false);
 	count(r, &n, "records_dropped", "records dropped without memory", storm_dropped(r->storm) + thread_sums_dropped(r->threads), true);
 	count(r, &n, "programs_skipped", "runs of programs that the kernel skipped", request_probes_skipped(r->probes), true);

@@ -39,14 +39,18 @@ static __always_inline void switched_in(struct req_thread *t, u64 now)
 	t->fault_waited = config.faults_seen ? 1 : 0;
 }
 
-/* It runs, and was not seen to get its CPU: on busy machines once in some thousand times. What it ran since then goes with
- * its wait, so that all its time is still there once. */
-static __always_inline void notice_missed(struct req_thread *t, u64 now)
+/* It runs, and was not seen to get its CPU: on busy machines once in some thousand times. What it ran since then the kernel
+ * knows; it is brought up to date with each switch and tick. */
+static __always_inline void notice_missed(struct req_thread *t, struct task_struct___request *task, u64 now)
 {
+	u64 ran, most;
+
 	if (!t->out)
 		return;
 	lose(REQ_LOSS_SWITCHES);
-	switched_in(t, now);
+	ran = BPF_CORE_READ(task, se.sum_exec_runtime) - t->ran;
+	most = now - t->out;
+	switched_in(t, now - (ran < most ? ran : most));
 }
 
 static __always_inline void look_at_plugins(struct req_thread *t)
@@ -71,7 +75,7 @@ static __always_inline void bring_up(struct req_thread *t, u64 now)
 {
 	struct task_struct___request *task = this_task();
 
-	notice_missed(t, now);
+	notice_missed(t, task, now);
 	settle(t, BPF_CORE_READ(task, sched_info.run_delay));
 	t->sums.oncpu += now - t->in;
 	t->in = now;

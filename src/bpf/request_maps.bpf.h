@@ -90,10 +90,15 @@ struct sched_info {
 	unsigned long long run_delay;
 } __attribute__((preserve_access_index));
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+} __attribute__((preserve_access_index));
+
 struct task_struct___request {
 	unsigned int __state;
 	unsigned int in_iowait : 1;
 	struct sched_info sched_info;
+	struct sched_entity se;
 	unsigned long maj_flt, min_flt;
 	struct files_struct *files;
 	int pid, tgid;

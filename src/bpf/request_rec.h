@@ -149,6 +149,7 @@ struct req_thread {
 	u8 call, action, pad[6];
 	/* Scheduling. */
 	u64 in, out;	/* when it last got and lost its CPU; out = 0: it has it */
+	u64 ran;	/* the kernel's own sum of its time on CPUs when it last lost one */
 	u64 run_delay;	/* the kernel's sum when it was last looked at */
 	u64 off;	/* its last time off the CPU, not yet split */
 	u8 reason, fault_waited, pad2[6];
@@ -209,7 +210,7 @@ struct req_state {
 
 _Static_assert(sizeof(struct req_sums) == 752, "layout");
 _Static_assert(sizeof(struct req_event) == 72 + 752, "layout");
-_Static_assert(sizeof(struct req_thread) == 752 + 104, "layout");
+_Static_assert(sizeof(struct req_thread) == 752 + 112, "layout");
 _Static_assert(sizeof(struct req_connection) == 24, "layout");
 
 #endif

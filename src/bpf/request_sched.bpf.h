@@ -58,11 +58,12 @@ static __always_inline void switched_out(struct req_thread *t, struct task_struc
 	u32 task_is = task_state(task);
 	bool iowait = BPF_CORE_READ_BITFIELD_PROBED((struct task_struct___request *)task, in_iowait);
 
-	notice_missed(t, now);
+	notice_missed(t, (struct task_struct___request *)task, now);
 	settle(t, BPF_CORE_READ((struct task_struct___request *)task, sched_info.run_delay));
 	t->sums.oncpu += now - t->in;
 	t->sums.switches++;
 	t->out = now;
+	t->ran = BPF_CORE_READ((struct task_struct___request *)task, se.sum_exec_runtime);
 	t->reason = preempted || !task_is ? WAIT_CPU : wait_reason(t->call, iowait, task_is & TASK_UNINTERRUPTIBLE);
 	if (t->reason != WAIT_DISK || !faults_count(t->call)) {
 		t->fault_waited &= ~2;
