@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# test: program=plain timeout=300
+# test: program=sanitized timeout=300
 """A collector indexes records into a real Solr: into a bare one, while it is killed, while the collector is killed, and with
 documents among them that are not for Solr. What users ask first gets the right numbers."""
 import contextlib
