@@ -100,6 +100,10 @@ static struct connection *connection_new(struct flow *f, uint64_t key)
 		return NULL;
 	c->key = key;
 	HASH_ADD(hh, f->connections, key, sizeof(c->key), c);
+	if (!c->hh.tbl) {
+		free(c);
+		return NULL;
+	}
 	TAILQ_INSERT_TAIL(&f->by_age, c, by_age);
 	f->n_connections++;
 	return c;

@@ -4,6 +4,8 @@
 #define BLKPROF_REQUEST_FLOW_INTERNAL_H
 
 #include <sys/queue.h>
+
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "common/buf.h"

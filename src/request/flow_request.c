@@ -94,6 +94,10 @@ static void own(struct flow *f, struct open_request *r, uint32_t tid)
 			return;
 		o->tid = tid;
 		HASH_ADD(hh, f->owners, tid, sizeof(o->tid), o);
+		if (!o->hh.tbl) {
+			free(o);
+			return;
+		}
 	} else {
 		o->request->bound = false;
 	}

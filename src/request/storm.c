@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #define SUMS_MAX 512
@@ -133,7 +135,10 @@ static struct sum *sum_new(struct storm *s, const struct key *key)
 	memcpy(sum->record.core, key->core, sizeof(key->core));
 	memcpy(sum->record.handler, key->handler, sizeof(key->handler));
 	HASH_ADD(hh, s->sums, key, sizeof(sum->key), sum);
-	return sum;
+	if (sum->hh.tbl)
+		return sum;
+	free(sum);
+	return NULL;
 }
 
 // What makes the key too many kinds goes under one.

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "common/text.h"
@@ -82,7 +84,11 @@ static struct one_thread *make(struct thread_sums *t, uint32_t tid)
 	}
 	one->tid = tid;
 	HASH_ADD(hh, t->all, tid, sizeof(one->tid), one);
-	return one;
+	if (one->hh.tbl)
+		return one;
+	free(one);
+	t->dropped++;
+	return NULL;
 }
 
 void thread_sums_see(struct thread_sums *t, uint32_t tgid, uint32_t tid, const char *comm, const struct req_sums *sums, uint64_t now)
