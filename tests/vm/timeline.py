@@ -50,7 +50,7 @@ def judge_threads(t, counts, stem, n):
             continue
         for got, want, slack, what in ((t.total(tid, RUNNING), run, 0, "on a CPU"),
                                        (t.total(tid, RUNNABLE, PREEMPTED), delay, 100000, "waiting for a CPU")):
-            if abs(got - want) > 0.03 * want + 5e6 + slack * switches:
+            if abs(got - want) > 0.05 * want + 15e6 + slack * switches:  # its busy host takes milliseconds from it, too
                 yield "thread %d was %.2f ms %s, the kernel says %.2f ms" % (tid, got / 1e6, what, want / 1e6)
 
 
