@@ -153,7 +153,7 @@ def new_key():
             wait_for(lambda: stored() > 0, "the first window", 30)
             os.remove(key)
             allow(keygen(key))
-            agent.hears("key in")
+            agent.hears("allowed_keys")
             before = stored()
             agent.signal(signal.SIGHUP)
             wait_for(lambda: stored() > before + 1, "windows with the new key", 40)
