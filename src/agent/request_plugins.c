@@ -15,6 +15,8 @@
 
 #define LINKS_MAX 16
 #define FILES_MAX 64
+#define STRING_OF(x) #x
+#define STRING(x) STRING_OF(x)
 
 struct declaration {
 	uint32_t abi;
@@ -101,8 +103,8 @@ static int check_declaration(struct plugin *p, struct error *e)
 	return 0;
 }
 
-// Whoever can change it runs programs in the kernel.
-static int check_owner(const char *path, struct error *e)
+// Whoever can change it runs programs in the kernel. `type`: S_IFREG, S_IFDIR; reading a pipe would wait for ever.
+static int check_owner(const char *path, mode_t type, struct error *e)
 {
 	struct stat st;
 
@@ -110,6 +112,8 @@ static int check_owner(const char *path, struct error *e)
 		return error_set(e, -errno, "%.200s: %s", path, strerror(errno));
 	if (st.st_uid || (st.st_mode & (S_IWGRP | S_IWOTH)) || S_ISLNK(st.st_mode))
 		return error_set(e, -EPERM, "%.200s is not root's alone: chown root, chmod go-w, and no link", path);
+	if ((st.st_mode & S_IFMT) != type)
+		return error_set(e, -EINVAL, "%.200s is no %s", path, type == S_IFDIR ? "folder" : "file");
 	return 0;
 }
 
@@ -160,18 +164,21 @@ static int check_map(struct plugin *p, struct error *e)
 
 static int load_object(struct plugin *p, const char *directory, struct error *e)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], why[80];
 	struct bpf_map *map;
 	int err;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", directory, p->d.object) >= sizeof(path))
 		return error_set(e, -ENAMETOOLONG, "its object's path is too long");
-	err = check_owner(path, e);
+	err = check_owner(path, S_IFREG, e);
 	if (err)
 		return err;
 	p->object = bpf_object__open_file(path, NULL);
-	if (!p->object)
-		return error_set(e, -errno, "%.60s is no BPF object that can be read: %s", p->d.object, strerror(errno));
+	if (!p->object) {
+		err = -errno;
+		libbpf_strerror(err, why, sizeof(why)); // it has numbers of its own
+		return error_set(e, err, "%.60s is no BPF object that can be read: %s", p->d.object, why);
+	}
 	err = check_map(p, e);
 	if (err)
 		return err;
@@ -223,7 +230,7 @@ static int read_declaration(struct plugin *p, const char *directory, const char 
 	memcpy(p->name, file, len);
 	p->name[len] = 0;
 	p->d = declaration_defaults;
-	err = check_owner(path, e);
+	err = check_owner(path, S_IFREG, e);
 	if (!err)
 		err = config_read(path, keys, sizeof(keys) / sizeof(*keys), &p->d, &p->texts, e);
 	return err ? err : check_declaration(p, e);
@@ -281,7 +288,7 @@ int request_plugins_load(const char *directory, struct breakdown_table *table, r
 {
 	struct request_plugins *all;
 	struct dirent **files;
-	int err = check_owner(directory, e), n;
+	int err = check_owner(directory, S_IFDIR, e), n;
 
 	if (err)
 		return error_prefix(e, err, "plugins");
@@ -302,6 +309,8 @@ int request_plugins_load(const char *directory, struct breakdown_table *table, r
 	free(files);
 	if (!all)
 		return error_set(e, -ENOMEM, "plugins: no memory");
+	if (n > FILES_MAX)
+		say(context, "plugins: more than " STRING(FILES_MAX) " declarations: those after them are not looked at");
 	*ret = all;
 	return 0;
 }

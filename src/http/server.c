@@ -12,6 +12,7 @@
 
 #include "common/file.h"
 #include "common/metrics.h"
+#include "common/text.h"
 #include "http/internal.h"
 
 #define PEM_MAX (1 << 20)
@@ -82,16 +83,20 @@ static enum MHD_Result refuse_argument(struct arguments *all)
 	return MHD_NO;
 }
 
-static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result take_argument(void *context, enum MHD_ValueKind kind, const char *name, size_t name_len, const char *value,
+				     size_t value_len)
 {
 	struct arguments *all = context;
 	struct http_request *q = all->request;
 	struct http_argument *a = &q->argument[q->n];
 
 	(void)kind;
+	// A NUL within would hide what follows it.
+	if (strlen(name) != name_len || (value && strlen(value) != value_len))
+		return refuse_argument(all);
 	if (is_repeated(q, name, value ? value : ""))
 		return MHD_YES;
-	if (q->n == HTTP_ARGUMENTS || strlen(name) > HTTP_TEXT || (value && strlen(value) > HTTP_TEXT))
+	if (q->n == HTTP_ARGUMENTS || name_len > HTTP_TEXT || (value && value_len > HTTP_TEXT))
 		return refuse_argument(all);
 	a->name = strdup(name);
 	a->value = strdup(value ? value : "");
@@ -119,7 +124,7 @@ static struct http_job *job_new(struct http_server *s, struct MHD_Connection *c,
 	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 	j->request.socket = info ? info->connect_fd : -1;
 	j->response.status = MHD_HTTP_OK;
-	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, take_argument, &all);
+	MHD_get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, take_argument, &all);
 	if (!all.refused)
 		return j;
 	job_free(j);
@@ -177,13 +182,17 @@ static enum MHD_Result send_response(struct http_server *s, struct MHD_Connectio
 
 static void make_error(struct http_response *r, unsigned status, const char *text)
 {
+	char line[sizeof(((struct error *)0)->text)];
+
 	buf_free(&r->body);
 	r->type = NULL;
 	r->file_name = NULL;
 	r->gzipped = false;
 	r->note[0] = 0;
 	r->status = status;
-	buf_printf(&r->body, "%s\n", text);
+	// One line, and nothing that a terminal obeys: it may quote an argument.
+	text_sanitize(line, sizeof(line), text, strlen(text));
+	buf_printf(&r->body, "%s\n", line);
 }
 
 static enum MHD_Result refuse(struct http_server *s, struct MHD_Connection *c, unsigned status, const char *text)
@@ -241,7 +250,7 @@ static enum MHD_Result start(struct http_server *s, struct MHD_Connection *c, co
 		return refuse(s, c, MHD_HTTP_NOT_FOUND, "there is nothing at this path");
 	j = job_new(s, c, route);
 	if (!j)
-		return refuse(s, c, MHD_HTTP_BAD_REQUEST, "too many arguments, or too long ones");
+		return refuse(s, c, MHD_HTTP_BAD_REQUEST, "too many arguments, too long ones, or a NUL in one");
 	if (route->quick) {
 		enum MHD_Result ok;
 

@@ -78,11 +78,12 @@ def refused():
                 f.write(text)
         with open(os.path.join(plugins, "broken.bpf.o"), "wb") as f:
             f.write(b"\x7fELF nothing more")
+        os.mkfifo(os.path.join(plugins, "pipe.conf"))
         with open(os.path.join(plugins, "writable.conf"), "w") as f:
             f.write(wrong["kind"])
         os.chmod(os.path.join(plugins, "writable.conf"), 0o666)
         r, said = one_record(folder, server, plugins)
-    for name, why in (("abi", "abi = 2"), ("name", "begin with its own name"), ("broken", "no BPF object"), ("kind", "timer, counter or gauge"),
+    for name, why in (("abi", "abi = 2"), ("name", "begin with its own name"), ("broken", "no BPF object"), ("pipe", "is no file"), ("kind", "timer, counter or gauge"),
                       ("writable", "chmod go-w")):
         check(any("plugin %s.conf is not used" % name in line and why in line for line in said.splitlines()), "%s: %r" % (name, said))
     check_equal((r.get("ext4_syncs_i"), r.get("other_syncs_i")), (3, 3), "the others count")
