@@ -359,8 +359,8 @@ static int refused(enum backend backend, int err, struct error *e)
 {
 	if (err == -EPERM && geteuid())
 		return error_set(e, err, "backend %s: loading needs root: run it with sudo", backend_name(backend));
-	return error_set(e, err, "backend %s: the kernel refuses to load its programs: %s; `blkprof doctor` says more",
-			 backend_name(backend), strerror(-err));
+	return error_set(e, err, "backend %s: the kernel refuses to load its programs: %s%s", backend_name(backend), strerror(-err),
+			 backend == BACKEND_TRACEPOINT ? "; `blkprof doctor` says what it allows" : "");
 }
 
 const char *probes_note(const struct probes *p)
