@@ -125,7 +125,8 @@ static int read_list(struct allow *a, struct allowed **ret, size_t *ret_n, struc
 	stat(a->path, &st);
 	err = file_read(a->path, ALLOW_BYTES_MAX, &b);
 	if (err)
-		error_set(e, err, "cannot read %.200s: %s", a->path, strerror(-err));
+		error_set(e, err, "cannot read allowed_keys %.200s: %s%s", a->path, strerror(-err),
+			  err == -ENOENT ? "; make it, with a line 'PUBLIC-KEY NODE' for each node that may send" : "");
 	else if (memchr(b.data, 0, b.len))
 		err = error_set(e, -EBADMSG, "%.200s: it is no text file", a->path);
 	else if ((err = allow_parse((char *)b.data, ret, ret_n, e)))
