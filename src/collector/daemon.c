@@ -291,7 +291,9 @@ static void stop(struct collector *c)
 	solr_index_free(c->solr);
 	c->solr = NULL;
 	summary(c);
-	print_metrics(c);
+	// For a log; on a terminal they would push away what somebody reads.
+	if (!isatty(STDERR_FILENO))
+		print_metrics(c);
 }
 
 static void destroy(struct collector *c)
