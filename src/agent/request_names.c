@@ -18,7 +18,9 @@
 #include "common/text.h"
 #include "request/thread_dump.h"
 
-#define AGAIN_NS 60000000000ull
+// A dump of its threads stops a JVM for a moment: rarer and rarer, while its threads become known.
+#define AGAIN_NS 2000000000ull
+#define AGAIN_MOST_NS 60000000000ull
 #define PIDS 32
 #define NAMES 8192
 #define ASK_MS 1000 // of the time that a stop may take
@@ -35,7 +37,7 @@ struct request_names {
 	bool stop;
 	struct {
 		pid_t pid;
-		uint64_t due;
+		uint64_t due, wait;
 	} pids[PIDS];
 	unsigned n_pids;
 	struct name *names; // that have come
@@ -120,7 +122,8 @@ static pid_t next_due(struct request_names *n, uint64_t now)
 	for (unsigned i = 0; i < n->n_pids; i++) {
 		if (n->pids[i].due > now)
 			continue;
-		n->pids[i].due = now + AGAIN_NS;
+		n->pids[i].due = now + n->pids[i].wait;
+		n->pids[i].wait = 2 * n->pids[i].wait < AGAIN_MOST_NS ? 2 * n->pids[i].wait : AGAIN_MOST_NS;
 		return n->pids[i].pid;
 	}
 	return 0;
@@ -204,6 +207,7 @@ void request_names_ask(struct request_names *n, pid_t pid)
 	pthread_mutex_lock(&n->lock);
 	if (n->n_pids < PIDS) {
 		n->pids[n->n_pids].pid = pid;
+		n->pids[n->n_pids].wait = AGAIN_NS;
 		n->pids[n->n_pids++].due = 0;
 		pthread_cond_signal(&n->wake);
 	}

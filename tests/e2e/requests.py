@@ -255,6 +255,7 @@ def in_the_agent():
         with agent.Agent(folder, more=more) as daemon:
             daemon.hears("requests of the processes")
             run_clients(server, 2, 5)
+            server.raw(b"GET /plain?later=25 HTTP/1.1\r\nConnection: close\r\n\r\n")
             second = Server(folder, disk.node)
             try:
                 wait_for(lambda: daemon.metrics().get("blkprof_agent_request_targets") == 2, "the second server", 20)
@@ -271,7 +272,8 @@ def in_the_agent():
     check_equal(len(set(seen)), 20, "each once")
     check_equal({pid for pid, _ in seen}, {server.pid, second.pid}, "processes")
     check_equal({r["hostname_s"] for r in records}, {"test-node"}, "host")
-    check(any(r["kind_s"] == "thread" for r in records), "threads outside of requests")
+    later = [r for r in records if r["kind_s"] == "thread" and r.get("sys_readv_ops_i")]
+    check_equal(sum(r["sys_readv_ops_i"] for r in later), 25, "reads of a thread outside of requests")
     check_equal(len({r["id"] for r in records}), len(records), "ids")
     check(any(b.profiles for b in batches), "profiles beside them")
 
@@ -296,6 +298,24 @@ class JavaServer(Server):
         self.port, self.pid = int(self.process.stdout.readline()), self.process.pid
 
 
+def ask_all(server, name, times):
+    clients = [threading.Thread(target=client, args=(server, "%s%d" % (name, k), [("GET", "/x", None)] * 25, times)) for k in range(4)]
+    for t in clients:
+        t.start()
+    for t in clients:
+        t.join()
+
+
+def all_named(server, following, times):
+    name = "named%d-" % len(times)
+    ask_all(server, name, times)
+    time.sleep(1.5)
+    with open(following.out) as f:
+        records = [json.loads(line) for line in f if line.endswith("\n")]
+    records = [r for r in records if r.get("trace_id_s", "").startswith(name)]
+    return len(records) == 100 and all(r.get("thread_s") for r in records)
+
+
 def java():
     """A pool of threads: connections wander between them; their Java names are told."""
     if not shutil.which("java") or not shutil.which("jcmd"):
@@ -305,20 +325,16 @@ def java():
         try:
             subprocess.run(["jcmd", str(server.pid), "VM.version"], stdout=subprocess.DEVNULL, timeout=60, check=True)
             following = Following(folder, server, "--java-names")
-            time.sleep(2.5)
             times = {}
-            clients = [threading.Thread(target=client, args=(server, "j%d" % k, [("GET", "/x", None)] * 25, times)) for k in range(4)]
-            for t in clients:
-                t.start()
-            for t in clients:
-                t.join()
+            ask_all(server, "new", times)
+            wait_for(lambda: all_named(server, following, times), "the names of its threads", 30)
             records, said = following.records()
         finally:
             server.close()
     seen = {r["trace_id_s"]: r for r in records if r.get("trace_id_s")}
     check_equal(sorted(seen), sorted(times), "requests")
     check_equal({(r["status_i"], r["attribution_s"]) for r in seen.values()}, {(200, "exact")}, "statuses")
-    names = {r.get("thread_s", "") for r in seen.values()}
+    names = {r["thread_s"] for r in seen.values() if r.get("thread_s")}
     check(all(n.startswith("a-worker-with-a-long-name-") for n in names), "names: %r" % names)
 
 

@@ -113,6 +113,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with TRUTH_LOCK:
             TRUTH.append(truth)
 
+    def later(self, reads):
+        """What a server does on a thread of its own that serves no request."""
+        for _ in range(reads):
+            self.disk.readv(buffer())
+            time.sleep(0.02)
+
     def answer(self, body, chunked=False, status=200):
         self.send_response(status)
         if chunked:
@@ -138,6 +144,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.connection.close()
             return
         self.work(query)
+        if "later" in query:
+            threading.Thread(target=self.later, args=(int(query["later"][0]),)).start()
         self.answer(b"x" * int(query.get("bytes", ["100"])[0]), "chunked" in query, int(query.get("status", ["200"])[0]))
 
     def do_POST(self):
