@@ -40,17 +40,17 @@ static void say_ship(void *context, const char *text)
 	agent_say(context, AGENT_INFO, "%s", text);
 }
 
-static int parse_endpoints(const struct agent_config *c, struct ship_endpoint *to, struct error *e)
+static int parse_endpoints(const struct agent *a, const struct agent_config *c, struct ship_endpoint *to, struct error *e)
 {
 	int err;
 
 	for (unsigned i = 0; i < c->endpoint.n; i++) {
 		err = ship_endpoint_parse(c->endpoint.item[i], c->insecure, &to[i], e);
 		if (err)
-			return error_prefix(e, err, "line %u", c->endpoint.line[i]);
+			return error_prefix(e, err, "%.100s:%u", a->path, c->endpoint.line[i]);
 		if (to[i].curve && !*c->key)
-			return error_set(e, -EINVAL, "line %u: the endpoint has a public key, and `key` in [ship] names no key of this "
-					 "node; make one with `blkprof keygen`", c->endpoint.line[i]);
+			return error_set(e, -EINVAL, "%.100s:%u: the endpoint has a public key, and `key` in [ship] names no key of this "
+					 "node; make one with `blkprof keygen`", a->path, c->endpoint.line[i]);
 	}
 	return 0;
 }
@@ -76,7 +76,7 @@ int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct
 
 	if (c->endpoint.n > ENDPOINTS_MAX)
 		return error_set(e, -EINVAL, "[ship] has %u endpoints; %d are allowed", c->endpoint.n, ENDPOINTS_MAX);
-	err = parse_endpoints(c, endpoints, e);
+	err = parse_endpoints(a, c, endpoints, e);
 	if (!err && *c->key) {
 		err = key_file_read(c->key, &key, e);
 		o.key = &key;

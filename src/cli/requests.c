@@ -149,6 +149,20 @@ static void say(void *context, const char *text)
 	fprintf(stderr, "%s\n", text);
 }
 
+// A service's processes come and go; a process of that number will not come.
+static int check_pids(const struct request_rules *targets, struct error *e)
+{
+	char path[64];
+
+	for (unsigned i = 0; i < targets->n_pid; i++) {
+		snprintf(path, sizeof(path), "/proc/%.20s", targets->pid[i]);
+		if (access(path, F_OK))
+			return error_set(e, -ESRCH, "--pid: there is no process %.20s; --comm and --cmdline find those that come later",
+					 targets->pid[i]);
+	}
+	return 0;
+}
+
 static int prepare(struct printing *p, struct error *e)
 {
 	struct requests_options ro = { .targets = p->o->targets, .params = p->o->params, .trace_header = p->o->trace_header,
@@ -163,7 +177,9 @@ static int prepare(struct printing *p, struct error *e)
 	if (!p->table)
 		return error_set(e, -ENOMEM, "no memory");
 	err = requests_new(&ro, &p->requests, e);
-	return err ? privileges_explain(err, e) : 0;
+	if (err)
+		return privileges_explain(err, e);
+	return check_pids(&p->o->targets, e);
 }
 
 static int stored(const struct requests_command *o)

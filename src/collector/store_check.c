@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collector/store_query.h"
 #include "collector/store_sources.h"
@@ -192,7 +193,10 @@ int store_compact(const char *directory, uint64_t *ret_before, uint64_t *ret_aft
 
 	if (err)
 		return err;
-	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+	if (access(path, F_OK))
+		err = errno == EACCES ? error_set(e, -EACCES, "it cannot be read by this user") :
+					error_set(e, -errno, "there is no store in it: %s", strerror(errno));
+	else if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		err = db ? db_error(db, "open", e) : error_set(e, -ENOMEM, "out of memory");
 	if (!err)
 		sqlite3_busy_timeout(db, 10000);

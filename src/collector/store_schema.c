@@ -230,7 +230,8 @@ static int open_files(struct store *s, struct error *e)
 		return error_set(e, -ENOMEM, "out of memory");
 	}
 	if (s->options.read_only && access(s->path, F_OK))
-		return error_set(e, -errno, "there is no store in %s: %s", s->directory, strerror(errno));
+		return errno == EACCES ? error_set(e, -EACCES, "it cannot be read by this user") :
+					 error_set(e, -errno, "there is no store in it: %s", strerror(errno));
 	if (!s->options.read_only)
 		err = lock_directory(s, e);
 	if (!err)

@@ -228,6 +228,8 @@ def hostile():
         records, said = following.records()
     good = [r for r in records if r.get("trace_id_s") == "good"]
     check_equal([(r["status_i"], r.get("sys_readv_ops_i"), r["attribution_s"]) for r in good], [(200, 2, "exact")], "the good request")
+    result = blkprof.run("requests", "--pid", "4194303")
+    check_equal((result.returncode, result.stderr.count("\n")), (1, 1), "of a process that is not there: %s" % result.stderr)
     check("1 tls_connections" in said and "1 h2_connections" in said, "counted: %r" % said)
     check(all(r.get("incomplete_b") for r in records if r.get("path_s", "").startswith("/loris")), "half a request is whole")
 
