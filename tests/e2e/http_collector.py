@@ -159,7 +159,7 @@ def errors(c):
                                ("/debug/pprof/io?label=op", 400, "NAME=VALUE"), ("/debug/pprof/diff?from=-1h", 400, "base_from"),
                                ("/api/v1/series?from=-1d&step=1s", 400, "steps"), ("/api/v1/top?from=-1h&rows=x", 400, "rows"),
                                ("/api/v1/diff?base_from=-9h&from=-1h", 404, "base: "), ("/api/v1/nodes?from=-1h%00x", 400, "NUL"),
-                               ("/api/v1/nodes?from=%1b[2J%0d%0ax", 400, "?[2J??x")):
+                               ("/api/v1/nodes?from=%1b%5b2J%0d%0ax", 400, "?[2J??x")):
         answer = got(c, path, status=status)
         check(word in answer.text() and answer.text().count("\n") == 1, "one line of %s: %s" % (path, answer.text()))
         check_equal(answer.headers.get("x-go-pprof"), "1", "shown by pprof: " + path)
