@@ -62,7 +62,7 @@ int store_indexing_advance(struct store *s, const struct indexing_place *to, uin
 static int counts(sqlite3 *db, struct indexing_counts *ret, struct error *e)
 {
 	static const char sql[] = "SELECT dropped, aside, (SELECT coalesce(sum(records), 0) FROM requests WHERE id >= i.batch) - "
-				  "(SELECT coalesce(sum(i.record), 0) FROM requests WHERE id = i.batch) FROM indexing i";
+				  "iif(EXISTS (SELECT 1 FROM requests WHERE id = i.batch), i.record, 0) FROM indexing i";
 	sqlite3_stmt *st;
 	int r = db_prepare(db, sql, &st, e);
 

@@ -78,6 +78,8 @@ static void places_are_kept(void **state)
 	for (unsigned i = 1; i <= 3; i++)
 		put_requests(s, i, T0 + i * S, BATCH_DOCUMENTS);
 	assert_int_equal(store_indexing_start(s, true, &place, NULL), 0);
+	assert_int_equal(store_indexing_counts(s, &counts, NULL), 0);
+	assert_int_equal(counts.waiting, 3 * BATCH_DOCUMENTS);
 	d = read_from(s, &place, 13);
 	assert_int_equal(d.n, 13);
 	assert_int_equal(d.last, 202);
