@@ -307,7 +307,7 @@ int requests_stored_print(const struct requests_stored *o, unsigned slowest, boo
 	if (!err && !json)
 		requests_table_print(a->table, o->by ? o->by : "handler", stdout);
 	if (!err && !json && !requests_table_requests(a->table))
-		fprintf(stderr, "no request of that time is there: see --from; agents send them when agent.conf has [requests]\n");
+		fprintf(stderr, "no request of that time is there: see --from, and --where and --node where given; agents send them when agent.conf has [requests]\n");
 	if (!err && a->unreadable)
 		fprintf(stderr, "%llu records are not shown: they are none of this version's\n", (unsigned long long)a->unreadable);
 	if (!err && (fflush(stdout) || ferror(stdout)))
