@@ -125,11 +125,24 @@ static struct connection *connection_of(struct flow *f, const struct req_event *
 	return c;
 }
 
+// The kernel side forgets a connection that was silent for long, and counts from 1 again: nothing was lost. Two threads at
+// once on one connection may be told of in the other order, or with one number: the gap was counted before.
+static bool is_late(struct connection *c, const struct req_event *e)
+{
+	if ((int32_t)(e->sequence - c->sequence) > 0)
+		return false;
+	if (e->sequence == 1)
+		c->sequence = 1;
+	return true;
+}
+
 // What was lost may have been anything.
 static void check_sequence(struct flow *f, struct connection *c, const struct req_event *e)
 {
 	uint32_t lost = e->sequence - c->sequence - 1;
 
+	if (is_late(c, e))
+		return;
 	c->sequence = e->sequence;
 	if (!lost)
 		return;

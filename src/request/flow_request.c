@@ -211,7 +211,7 @@ static void set_client_wait(struct open_request *r, struct breakdown *b)
 {
 	static const unsigned metrics[WAITS] = { METRIC_DISK_WAIT, METRIC_LOCK_WAIT,  METRIC_NET_WAIT, METRIC_POLL_WAIT,
 						 METRIC_PIPE_WAIT, METRIC_SLEEP_WAIT, METRIC_OTHER_WAIT };
-	uint64_t client = 0, net;
+	uint64_t client = 0, net, head = r->base_time > r->start ? r->base_time - r->start : 0;
 
 	for (unsigned i = 0; i < WAITS; i++) {
 		uint64_t part = r->client_blocked[i] < b->value[metrics[i]] ? r->client_blocked[i] : b->value[metrics[i]];
@@ -223,8 +223,8 @@ static void set_client_wait(struct open_request *r, struct breakdown *b)
 	net = r->calls_ns < b->value[METRIC_NET_WAIT] ? r->calls_ns : b->value[METRIC_NET_WAIT];
 	b->value[METRIC_NET_WAIT] -= net;
 	// Until the thread that served it had all of the head.
-	breakdown_set(b, METRIC_CLIENT_WAIT, client + net + (r->base_time - r->start));
-	b->value[METRIC_BLOCKED] += r->base_time - r->start;
+	breakdown_set(b, METRIC_CLIENT_WAIT, client + net + head);
+	b->value[METRIC_BLOCKED] += head;
 }
 
 static void set_times(struct flow *f, struct open_request *r, struct breakdown *b)

@@ -358,6 +358,50 @@ static void thread_numbers_are_used_again(void **state)
 	traffic_free(t);
 }
 
+// A request of more than a quarter of an hour: the kernel side has forgotten the connection, and counts from 1 again.
+static void connections_that_the_kernel_forgot(void **state)
+{
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	reads(t, 1, 2, GET);
+	writes(t, 1, 2, OK);
+	asks_next(t, 1, 2);
+	reads(t, 1, 2, GET);
+	runs(t, 2, 1200000 * MS);
+	t->sequence[1] = 0;
+	writes(t, 1, 2, OK);
+	asks_next(t, 1, 2);
+	reads(t, 1, 2, GET);
+	writes(t, 1, 2, OK);
+	asks_next(t, 1, 2);
+	assert_int_equal(t->n, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_false(t->got[i].incomplete);
+	assert_int_equal(value(&t->got[1], METRIC_ONCPU), 1200000 * MS);
+	assert_int_equal(flow_count(t->flow, FLOW_EVENTS_LOST), 0);
+	traffic_free(t);
+}
+
+// Two threads at once on one connection.
+static void events_in_another_order(void **state)
+{
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	reads(t, 1, 2, GET);
+	t->sequence[1] = 2;
+	writes(t, 1, 2, OK); // the third
+	t->sequence[1] = 1;
+	writes(t, 1, 3, "more"); // the second
+	t->sequence[1] = 2;
+	writes(t, 1, 2, "more"); // with a number that was there
+	asks_next(t, 1, 2);
+	closes(t, 1, 2);
+	assert_int_equal(t->n, 1);
+	assert_int_equal(flow_count(t->flow, FLOW_EVENTS_LOST), 1);
+	assert_int_equal(value(&t->got[0], METRIC_DROPPED), 1);
+	traffic_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,7 +415,8 @@ int main(void)
 		cmocka_unit_test(tables_are_bounded_and_say_so), cmocka_unit_test(unfinished_heads_are_bounded),
 		cmocka_unit_test(pipelines_are_bounded),	cmocka_unit_test(other_protocols),
 		cmocka_unit_test(damaged_events),		cmocka_unit_test(a_process_that_ends),
-		cmocka_unit_test(thread_numbers_are_used_again),
+		cmocka_unit_test(thread_numbers_are_used_again), cmocka_unit_test(connections_that_the_kernel_forgot),
+		cmocka_unit_test(events_in_another_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
