@@ -32,8 +32,10 @@ void record_free(struct request_record *r)
 
 void record_id(const struct request_record *r, const char *host, char *ret, unsigned cap)
 {
-	snprintf(ret, cap, "%s:%u:%llx:%llx:%llu", host, r->kind == REQUEST_THREAD ? r->tid : r->pid,
-		 (unsigned long long)r->connection, (unsigned long long)r->start, (unsigned long long)r->number);
+	// Sums of a process and of its first thread may begin at one moment and have one number.
+	snprintf(ret, cap, "%s:%u:%llx:%llx:%s%llu", host, r->kind == REQUEST_THREAD ? r->tid : r->pid,
+		 (unsigned long long)r->connection, (unsigned long long)r->start, r->kind == REQUEST_HANDLER ? "h" : "",
+		 (unsigned long long)r->number);
 }
 
 static void quoted(struct buf *b, const char *text)

@@ -66,7 +66,7 @@ struct request_record {
 };
 
 void record_free(struct request_record *r); // what it owns, not the struct
-// host:pid:connection:start:number, unique over agents and starts and the same whenever it is sent again.
+// host:pid:connection:start:number (of a thread its number for pid; of a handler's sums an h before number), unique over agents and starts and the same whenever it is sent again.
 void record_id(const struct request_record *r, const char *host, char *ret, unsigned cap);
 // Appends one JSON object: field name to string, number, boolean or array of strings.
 void record_json(const struct request_record *r, const struct breakdown_table *m, const char *host, struct buf *ret);

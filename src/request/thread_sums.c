@@ -13,6 +13,8 @@
 
 #define INACTIVE_NS 30000000000ull
 #define LITTLE_NS 1000000 // of CPU, without any I/O: not worth a record
+// Those that live are looked at every few seconds and named every minute: one of which nothing is heard has ended unseen.
+#define UNHEARD_NS 300000000000ull
 
 struct one_thread {
 	UT_hash_handle hh;
@@ -22,7 +24,7 @@ struct one_thread {
 	char name[RECORD_NAME];
 	struct req_sums base, latest;
 	struct req_sums requests; // of what came between, what was its requests'
-	uint64_t since, changed;
+	uint64_t since, changed, heard;
 };
 
 struct thread_sums {
@@ -31,6 +33,7 @@ struct thread_sums {
 	struct one_thread *all;
 	uint64_t serial, dropped;
 	uint64_t looked; // when threads were last told of
+	uint64_t latest; // the time that was told last
 };
 
 struct thread_sums *thread_sums_new(const struct breakdown_table *metrics, unsigned max)
@@ -83,6 +86,7 @@ static struct one_thread *make(struct thread_sums *t, uint32_t tid)
 		return NULL;
 	}
 	one->tid = tid;
+	one->heard = t->latest;
 	HASH_ADD(hh, t->all, tid, sizeof(one->tid), one);
 	if (one->hh.tbl)
 		return one;
@@ -113,6 +117,7 @@ void thread_sums_see(struct thread_sums *t, uint32_t tgid, uint32_t tid, const c
 	if (memcmp(&one->latest, sums, sizeof(*sums)))
 		one->changed = now;
 	one->latest = *sums;
+	one->heard = t->latest = now;
 	if (*comm)
 		text_sanitize(one->comm, sizeof(one->comm), comm, REQ_COMM);
 }
@@ -131,8 +136,10 @@ void thread_sums_name(struct thread_sums *t, uint32_t tid, const char *name)
 
 	if (!one)
 		one = make(t, tid);
-	if (one)
-		text_sanitize(one->name, sizeof(one->name), name, strlen(name));
+	if (!one)
+		return;
+	one->heard = t->latest;
+	text_sanitize(one->name, sizeof(one->name), name, strlen(name));
 }
 
 const char *thread_sums_name_of(const struct thread_sums *t, uint32_t tid)
@@ -148,8 +155,10 @@ void thread_sums_attribute(struct thread_sums *t, uint32_t tid, const struct req
 
 	if (!one)
 		one = make(t, tid);
-	if (one)
-		sums_add_between(from, to, &one->requests);
+	if (!one)
+		return;
+	one->heard = t->latest;
+	sums_add_between(from, to, &one->requests);
 }
 
 // The requests' part may be ahead of the last look at the thread: the rest of it is taken off the next time.
@@ -184,7 +193,7 @@ static void tell(struct thread_sums *t, struct one_thread *one, uint64_t now, th
 	r->pid = one->tgid;
 	r->tid = one->tid;
 	r->start = one->since;
-	r->end = now;
+	r->end = now > one->since ? now : one->since;
 	r->number = ++t->serial;
 	memcpy(r->comm, one->comm, sizeof(one->comm));
 	memcpy(r->thread, one->name, sizeof(one->name));
@@ -192,7 +201,7 @@ static void tell(struct thread_sums *t, struct one_thread *one, uint64_t now, th
 		sums_between(&none, &one->requests, &requests);
 		take_off(&r->times, &requests);
 	}
-	breakdown_set(&r->times, METRIC_DURATION, now > one->since ? now - one->since : 0);
+	breakdown_set(&r->times, METRIC_DURATION, r->end - r->start);
 	breakdown_derive(&r->times);
 	if (worth(&r->times))
 		fn(context, r);
@@ -205,19 +214,23 @@ void thread_sums_flush(struct thread_sums *t, bool window_ends, uint64_t now, th
 
 	HASH_ITER(hh, t->all, one, next) {
 		bool quiet = now > one->changed + INACTIVE_NS && one->changed > one->since;
+		bool over = one->ended || (one->heard && now > one->heard + UNHEARD_NS);
 
-		if (!window_ends && !quiet && !one->ended)
+		if (!one->heard)
+			one->heard = now;
+		if (!window_ends && !quiet && !over)
 			continue;
-		if (!one->tgid || (!one->ended && busy(context, one->tid)))
+		if (!over && (!one->tgid || busy(context, one->tid)))
 			continue;
-		tell(t, one, now, fn, context);
+		if (one->tgid)
+			tell(t, one, now, fn, context);
 		one->base = one->latest;
 		one->since = now;
 		memset(&one->requests, 0, sizeof(one->requests));
-		if (one->ended)
+		if (over)
 			forget(t, one);
 	}
-	t->looked = now;
+	t->looked = t->latest = now;
 }
 
 uint64_t thread_sums_dropped(const struct thread_sums *t)

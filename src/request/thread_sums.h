@@ -22,6 +22,7 @@ const char *thread_sums_name_of(const struct thread_sums *t, uint32_t tid);    /
 // Of these, so much was a request's.
 void thread_sums_attribute(struct thread_sums *t, uint32_t tid, const struct req_sums *from, const struct req_sums *to);
 // Tells of those that did something: all at a window's end, else those that ended or have done nothing for 30 seconds.
+// Threads that were neither seen nor named for five minutes are forgotten: their end was not told.
 void thread_sums_flush(struct thread_sums *t, bool window_ends, uint64_t now, thread_sums_busy_fn busy, thread_sums_fn fn, void *context);
 uint64_t thread_sums_dropped(const struct thread_sums *t); // looks at threads that found no room
 

@@ -141,6 +141,18 @@ static void texts_are_escaped(void **state)
 	buf_free(&b);
 }
 
+// Sums of a process and those of its first thread, of one moment.
+static void each_kind_has_ids_of_its_own(void **state)
+{
+	struct request_record thread = { .kind = REQUEST_THREAD, .pid = 7, .tid = 7, .start = 1, .number = 1 };
+	struct request_record handler = { .kind = REQUEST_HANDLER, .pid = 7, .start = 1, .number = 1 };
+	char a[100], b[100];
+
+	record_id(&thread, "h", a, sizeof(a));
+	record_id(&handler, "h", b, sizeof(b));
+	assert_string_not_equal(a, b);
+}
+
 static void metrics_of_plugins(void **state)
 {
 	static const struct breakdown_metric good = { .field = "journal_wait_ms_f", .unit = "ns", .kind = KIND_TIMER },
@@ -163,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_is_whole),	 cmocka_unit_test(every_record_has_the_fields),
+		cmocka_unit_test(each_kind_has_ids_of_its_own),
 		cmocka_unit_test(sums_are_reckoned),	 cmocka_unit_test(missing_is_said_and_no_number),
 		cmocka_unit_test(parts_merge_as_declared), cmocka_unit_test(large_numbers_do_not_wrap),
 		cmocka_unit_test(texts_are_escaped),	 cmocka_unit_test(metrics_of_plugins),

@@ -153,6 +153,52 @@ static void threads_less_their_requests(void **state)
 	thread_sums_free(t);
 }
 
+// Ends that were not told: of threads, of those that only a request or a name told of.
+static void threads_that_ended_unseen(void **state)
+{
+	const uint64_t start = 1000000000000000ull, minute = 60000000000ull;
+	struct req_sums sums = { .oncpu = 100 * MS }, none = { 0 };
+	static struct told told;
+	struct breakdown_table m;
+	struct thread_sums *t;
+
+	breakdown_table_init(&m);
+	t = thread_sums_new(&m, 4);
+	thread_sums_name(t, 1, "named");
+	thread_sums_attribute(t, 2, &none, &sums);
+	thread_sums_see(t, 7, 3, "lives", &sums, start);
+	thread_sums_see(t, 7, 99, "busy", &sums, start);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_string_equal(thread_sums_name_of(t, 1), i < 7 ? "named" : "");
+		thread_sums_see(t, 7, 3, "lives", &sums, start + i * minute);
+		thread_sums_flush(t, true, start + i * minute, nobody, tell, &told);
+	}
+	assert_int_equal(told.threads, 2); // the busy one at its end
+	thread_sums_see(t, 7, 4, "x", &sums, start + 8 * minute);
+	thread_sums_see(t, 7, 5, "x", &sums, start + 8 * minute);
+	thread_sums_see(t, 7, 6, "x", &sums, start + 8 * minute);
+	assert_int_equal(thread_sums_dropped(t), 0);
+	thread_sums_free(t);
+}
+
+// A clock that was set back.
+static void threads_end_no_sooner_than_they_begin(void **state)
+{
+	struct req_sums sums = { .oncpu = 100 * MS };
+	static struct told told;
+	struct breakdown_table m;
+	struct thread_sums *t;
+
+	breakdown_table_init(&m);
+	t = thread_sums_new(&m, 4);
+	thread_sums_see(t, 7, 3, "x", &sums, 5000);
+	thread_sums_flush(t, true, 4000, nobody, tell, &told);
+	assert_int_equal(told.threads, 1);
+	assert_int_equal(told.last.start, 5000);
+	assert_int_equal(told.last.end, 5000);
+	thread_sums_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -160,6 +206,8 @@ int main(void)
 		cmocka_unit_test(few_are_told_in_full),
 		cmocka_unit_test(handlers_without_number),
 		cmocka_unit_test(threads_less_their_requests),
+		cmocka_unit_test(threads_that_ended_unseen),
+		cmocka_unit_test(threads_end_no_sooner_than_they_begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
