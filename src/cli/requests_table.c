@@ -18,7 +18,8 @@ struct handler {
 
 struct requests_table {
 	unsigned limit, n, n_handlers;
-	struct requests_row *rows; // slowest first
+	struct requests_row **rows; // slowest first; as pointers, which are moved for each that comes between
+	uint64_t unkept;	    // for want of memory
 	struct handler handlers[HANDLERS_MAX];
 	uint64_t requests;
 	bool incomplete;
@@ -42,6 +43,8 @@ void requests_table_free(struct requests_table *t)
 {
 	if (!t)
 		return;
+	for (unsigned i = 0; i < t->n; i++)
+		free(t->rows[i]);
 	free(t->rows);
 	free(t);
 }
@@ -100,19 +103,39 @@ void requests_table_add(struct requests_table *t, const struct requests_row *row
 	requests_table_add_row(t, row);
 }
 
+// Behind all that took as long.
+static unsigned place_of(const struct requests_table *t, double duration)
+{
+	unsigned from = 0, to = t->n;
+
+	while (from < to) {
+		unsigned middle = from + (to - from) / 2;
+
+		if (t->rows[middle]->duration < duration)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
 void requests_table_add_row(struct requests_table *t, const struct requests_row *row)
 {
-	unsigned at = t->n;
+	unsigned at = place_of(t, row->duration);
+	struct requests_row *kept;
 
 	t->incomplete |= row->incomplete;
-	while (at && t->rows[at - 1].duration < row->duration)
-		at--;
 	if (at >= t->limit)
 		return;
+	kept = t->n == t->limit ? t->rows[--t->n] : malloc(sizeof(*kept));
+	if (!kept) {
+		t->unkept++;
+		return;
+	}
+	*kept = *row;
 	memmove(&t->rows[at + 1], &t->rows[at], (t->n - at) * sizeof(*t->rows));
-	t->rows[at] = *row;
-	if (t->n < t->limit)
-		t->n++;
+	t->rows[at] = kept;
+	t->n++;
 }
 
 static void print_ms(FILE *to, double ms)
@@ -189,7 +212,9 @@ void requests_table_print(const struct requests_table *t, const char *by, FILE *
 		fprintf(to, "%-12s%9s%9s%9s%9s%9s%9s %6s  the slowest requests; times in ms\n", "started", "took", "I/O", "CPU", "queue", "locks",
 			"client", "status");
 		for (unsigned i = 0; i < t->n; i++)
-			print_row(&t->rows[i], to);
+			print_row(t->rows[i], to);
+		if (t->unkept)
+			fprintf(to, "%llu more had no room in memory\n", (unsigned long long)t->unkept);
 		if (t->incomplete)
 			fprintf(to, "* something of it was not seen; ? is not known (--json says what)\n");
 	}
