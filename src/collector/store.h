@@ -69,6 +69,7 @@ struct store_coverage {
 	unsigned rollups;		     // windows of roll-ups that had to stand for windows that are gone
 	unsigned ambiguous;		     // windows left out: in roll-ups that overlap what another store had
 	uint64_t lost, lost_ns;		     // batches that agents had to drop (gaps), and how long those were
+	bool empty;			     // no sample in all of it is of what was asked for
 };
 
 // One merged profile, gzipped. -ENODATA when nothing is there (with what is: the nearest window).

@@ -129,6 +129,8 @@ void store_coverage_print(const struct store_coverage *c, const struct store_que
 		buf_printf(to, "; %u windows are left out: the stores have them in sums that overlap", c->ambiguous);
 	if (c->lost)
 		buf_printf(to, "; %" PRIu64 " windows (%.0f s) were dropped for want of room", c->lost, (double)c->lost_ns / 1e9);
+	if (c->empty)
+		buf_printf(to, "; none of them has anything of what was asked for (see 'blkprof query --list services')");
 }
 
 int query_answer(struct query *q, struct buf *ret_gz, struct error *e)

@@ -41,16 +41,24 @@ static size_t number_at(const char *p, uint64_t *ret)
 int note_parse(const char *comment, char *pattern, struct note *ret)
 {
 	int sums = first_word(comment, summed, sizeof(summed) / sizeof(*summed));
-	const char *p = comment;
+	const char *p = comment, *begin = pattern;
 
 	if (first_word(comment, known_otherwise, 2))
 		return 0;
 	memset(ret, 0, sizeof(*ret));
 	while (*p) {
-		size_t word = strcspn(p, " "), key = strcspn(p, "= ");
-		size_t len = sums && key < word && ret->n < NOTE_NUMBERS && strncmp(p, "node=", 5) ?
-				     number_at(p + key + 1, &ret->number[ret->n]) : 0;
+		size_t word = strcspn(p, " "), key = strcspn(p, "= "), len;
 
+		// Of one window; what is added up is of several.
+		if (sums && pattern > begin && !strncmp(p, "window=", 7)) {
+			p += word;
+			pattern -= !*p;
+			p += *p == ' ';
+			continue;
+		}
+		len = 0;
+		if (sums && key < word && ret->n < NOTE_NUMBERS && strncmp(p, "node=", 5))
+			len = number_at(p + key + 1, &ret->number[ret->n]);
 		if (len) {
 			memcpy(pattern, p, key + 1);
 			pattern += key + 1;

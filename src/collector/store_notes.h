@@ -25,7 +25,7 @@ struct notes {
 };
 
 // The pattern of a comment and its numbers. What the totals and the window say is known from the samples: 0 is returned for
-// those, 1 for what is worth keeping. pattern has room for strlen(comment) + 1.
+// those, 1 for what is worth keeping. A window=TIME is left out of what is added up. pattern has room for strlen(comment) + 1.
 int note_parse(const char *comment, char *pattern, struct note *ret);
 void note_print(const char *pattern, size_t len, const struct note *n, struct buf *out);
 

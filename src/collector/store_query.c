@@ -260,6 +260,7 @@ int store_query_many(struct store *const *stores, unsigned n, const struct store
 		err = query_nothing(stores, n, sq, e);
 	if (!err)
 		err = query_answer(&q, ret_gz, e);
+	q.coverage.empty = !err && !q.p->samples.n;
 	if (!err && ret)
 		*ret = q.coverage;
 	err = watch_end(&q.watch, err, e);

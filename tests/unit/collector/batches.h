@@ -78,7 +78,7 @@ static inline void make_profile(const char *service, uint64_t start, uint64_t en
 	for (unsigned i = 0; i < samples; i++)
 		add_random_sample(b, service, &seed, pids, sum);
 	pprof_set_time(b, start, end - start);
-	pprof_add_comment(b, "lost node=n1 cause=ring_full count=2 (samples)");
+	pprof_add_comment(b, "lost node=n1 cause=ring_full count=2 window=1796038131561086421 (samples)");
 	pprof_add_comment(b, "blkprof version=0.1.0 backend=tracepoint kernel=6.1 rate=1000 cpu_hz=0");
 	assert_int_equal(pprof_encode(b, &raw), 0);
 	assert_int_equal(pprof_gzip(raw.data, raw.len, gz), 0);

@@ -60,6 +60,10 @@ static void what_is_put_comes_out(void **state)
 		t = query_totals(f->s, q, NULL, NULL);
 		same_values(&t, &m.by_service[i]);
 	}
+	assert_false(c.empty);
+	q.service = "misspelled.service";
+	query_totals(f->s, q, &c, NULL);
+	assert_true(c.empty);
 	q.service = "nobody";
 	assert_int_equal(query_totals(f->s, q, NULL, NULL).samples, 0);
 	buf_free(&comments);
