@@ -145,7 +145,8 @@ static bool kind_is(const struct document *d, const char *kind)
 	return !strcmp(text, kind);
 }
 
-static bool matches(const struct asking *a)
+// A sum among requests stands for each of them.
+static bool matches(const struct asking *a, bool sum)
 {
 	const struct store_requests *q = a->q;
 	uint64_t time = record_time(document_find(&a->document, "event_timestamp_dt"));
@@ -153,7 +154,7 @@ static bool matches(const struct asking *a)
 	if (time < q->from || time >= q->to)
 		return false;
 	for (unsigned i = 0; i < q->n_where; i++)
-		if (!where_holds(&q->where[i], &a->document))
+		if (sum ? !where_holds_for_all(&q->where[i], &a->document) : !where_holds(&q->where[i], &a->document))
 			return false;
 	return true;
 }
@@ -193,7 +194,7 @@ static int take_record(struct asking *a, const void *data, size_t size, struct e
 	}
 	handler = kind_is(&a->document, "handler");
 	single = q->kind ? !strcmp(q->kind, "all") || kind_is(&a->document, q->kind) : kind_is(&a->document, "request");
-	if ((!single && (q->kind || !handler)) || !matches(a))
+	if ((!single && (q->kind || !handler)) || !matches(a, !single))
 		return 0;
 	sum = sum_of(&a->document, handler);
 	requests_sum_add(&a->answer->sum, &sum);

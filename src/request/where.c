@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,4 +100,27 @@ bool where_holds(const struct where *w, const struct document *d)
 	if (!f || f->type == DOCUMENT_TEXTS || f->type == DOCUMENT_BOOL || (f->type == DOCUMENT_NUMBER && !w->is_number))
 		return false;
 	return fits(w->is, order_of(w, f));
+}
+
+static const struct document_field *bound_of(const struct where *w, const struct document *d, const char *which)
+{
+	char name[DOCUMENT_NAME_MAX + 8];
+	const struct document_field *f;
+
+	snprintf(name, sizeof(name), "%s_%s", which, w->name);
+	f = document_find(d, name);
+	return f && f->type == DOCUMENT_NUMBER ? f : NULL;
+}
+
+bool where_holds_for_all(const struct where *w, const struct document *d)
+{
+	const struct document_field *min = bound_of(w, d, "min"), *max = bound_of(w, d, "max");
+
+	if (!min || !max || !w->is_number)
+		return where_holds(w, d);
+	if (w->is == WHERE_EQUAL)
+		return !order_of(w, min) && !order_of(w, max);
+	if (w->is == WHERE_UNEQUAL)
+		return order_of(w, min) > 0 || order_of(w, max) < 0;
+	return fits(w->is, order_of(w, min)) && fits(w->is, order_of(w, max));
 }

@@ -27,5 +27,7 @@ struct where {
 
 int where_parse(const char *text, struct where *ret, struct error *e); // -EINVAL
 bool where_holds(const struct where *w, const struct document *d);
+// Of a document that is a sum: does it hold for each of the parts, as its fields min_NAME and max_NAME tell?
+bool where_holds_for_all(const struct where *w, const struct document *d);
 
 #endif

@@ -262,6 +262,33 @@ static void sums_of_handlers_count_in_sums_only(void **state)
 	requests_answer_free(a);
 }
 
+// 5000 quick requests took more than a second together, and none of them did.
+static void conditions_are_of_requests(void **state)
+{
+	static const struct {
+		const char *where;
+		bool holds;
+	} cases[] = {
+		{ "duration_ms_f>=1000", false }, { "duration_ms_f>=2", true },	   { "duration_ms_f>2", false },  { "duration_ms_f<=70", true },
+		{ "duration_ms_f<70", false },	  { "duration_ms_f>=50", false },  { "duration_ms_f!=1", true },  { "duration_ms_f!=50", false },
+		{ "duration_ms_f=50", false },	  { "handler_s=/sum", true },	   { "handler_s!=/sum", false },  { "status_i=200", true },
+	};
+	struct fixture *f = *state;
+	const char *sum = "{\"id\":\"n1:s\",\"kind_s\":\"handler\",\"requests_l\":5000,\"duration_ms_f\":99999,\"min_duration_ms_f\":2,"
+			  "\"max_duration_ms_f\":70,\"handler_s\":\"/sum\",\"status_i\":200,\"event_timestamp_dt\":\"2023-11-14T22:00:01Z\"}";
+	struct requests_answer *a;
+
+	put(f->s, BATCHES, &sum, 1);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct where where;
+
+		assert_int_equal(where_parse(cases[i].where, &where, NULL), 0);
+		a = ask(f, (struct store_requests){ .where = &where, .n_where = 1, .count = true });
+		assert_int_equal(a->sum.requests >= 5000, cases[i].holds);
+		requests_answer_free(a);
+	}
+}
+
 static void a_batch_of_two_stores_counts_once(void **state)
 {
 	struct fixture *f = *state;
@@ -341,6 +368,7 @@ int main(void)
 		T(times_partition),
 		T(facets_add_up),
 		T(sums_of_handlers_count_in_sums_only),
+		T(conditions_are_of_requests),
 		T(a_batch_of_two_stores_counts_once),
 		T(what_is_no_document_is_counted),
 		T(limits_end_a_question),
