@@ -212,3 +212,16 @@ int solr_explain(struct solr_client *c, int status, const struct buf *body, int 
 				 url);
 	return error_set(e, code, "Solr at %.150s answers %d%s%.250s", url, status, *said ? ": " : "", said);
 }
+
+bool solr_refused_some(const struct buf *body, char *out, size_t cap)
+{
+	json_t *answer = body->len ? json_loadb((const char *)body->data, body->len, 0, NULL) : NULL;
+	const json_t *errors = json_object_get(json_object_get(answer, "responseHeader"), "errors");
+	const char *text = json_string_value(json_object_get(json_array_get(errors, 0), "message"));
+	bool some = json_array_size(errors) > 0;
+
+	text = text ? text : "";
+	text_sanitize(out, cap, text, strlen(text));
+	json_decref(answer);
+	return some;
+}

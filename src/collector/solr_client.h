@@ -32,5 +32,8 @@ const char *solr_client_url(const struct solr_client *c); // that answered last
 
 // What went wrong, of an answer that is no 200: Solr's own words where it has some. Returns code.
 int solr_explain(struct solr_client *c, int status, const struct buf *body, int code, struct error *e);
+// A collection whose updates pass a TolerantUpdateProcessor answers 200 to documents that it refuses: are there any? The
+// words for the first of them.
+bool solr_refused_some(const struct buf *body, char *out, size_t cap);
 
 #endif

@@ -100,16 +100,20 @@ static int send(void *context, const void *json, size_t size, unsigned n, struct
 	struct collector_counters *c = x->options.counters;
 	const struct buf *body;
 	int status = solr_post(x->client, x->update, json, size, &body, e);
+	char said[300];
+	bool refused = status == 200 && solr_refused_some(body, said, sizeof(said));
 
 	metric_add(&c->solr_updates, 1);
 	metric_add(&c->solr_bytes, size);
-	if (status == 200) {
+	if (status == 200 && !refused) {
 		metric_add(&c->solr_documents, n);
 		return 0;
 	}
 	metric_add(&c->solr_update_errors, 1);
 	if (status < 0)
 		return status;
+	if (refused)
+		return error_set(e, -EINVAL, "Solr at %.150s refuses it: %.250s", solr_client_url(x->client), said);
 	// 413: something on the way takes less at once; halves until it fits.
 	if (status == 400 || status == 413 || (status == 500 && x->failures >= FAILURES_MEANT))
 		return solr_explain(x->client, status, body, -EINVAL, e);

@@ -12,6 +12,7 @@
 
 #include "collector/solr_batch.h"
 #include "collector/solr_check.h"
+#include "collector/solr_client.h"
 
 static int check_with(const char *field)
 {
@@ -185,6 +186,31 @@ static void an_end_in_between_marks_nothing(void **state)
 	}
 }
 
+// What a collection that tolerates errors answers, with 200.
+static void refusals_that_are_tolerated_are_seen(void **state)
+{
+	static const struct {
+		const char *answer, *said;
+	} cases[] = {
+		{ "{\"responseHeader\":{\"status\":0,\"QTime\":1}}", NULL },
+		{ "{\"responseHeader\":{\"errors\":[],\"maxErrors\":-1,\"status\":0,\"QTime\":1}}", NULL },
+		{ "{\"responseHeader\":{\"errors\":[{\"type\":\"ADD\",\"id\":\"n1:1\",\"message\":\"no such field\"}],\"maxErrors\":-1}}",
+		  "no such field" },
+		{ "{\"responseHeader\":{\"errors\":[7]}}", "" },
+		{ "{\"responseHeader\":{\"errors\":7}}", NULL }, { "{\"responseHeader\":[]}", NULL }, { "[]", NULL }, { "<html>", NULL }, { "", NULL },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct buf body = { 0 };
+		char said[100];
+
+		buf_append(&body, cases[i].answer, strlen(cases[i].answer));
+		assert_int_equal(solr_refused_some(&body, said, sizeof(said)), cases[i].said != NULL);
+		assert_string_equal(said, cases[i].said ? cases[i].said : "");
+		buf_free(&body);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +221,7 @@ int main(void)
 		cmocka_unit_test(poison_is_found_and_the_others_go_in),
 		cmocka_unit_test(one_poison_in_a_thousand_costs_few_updates),
 		cmocka_unit_test(an_end_in_between_marks_nothing),
+		cmocka_unit_test(refusals_that_are_tolerated_are_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
