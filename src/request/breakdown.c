@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "request/record.h"
+
 static bool ends_with(const char *text, const char *end)
 {
 	size_t n = strlen(text), k = strlen(end);
@@ -26,6 +28,17 @@ static bool name_valid(const char *name)
 	return n && n < METRIC_FIELD_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n && name[0] >= 'a';
 }
 
+// By a field of the record that is no metric, or by those that are made of a metric's.
+static bool name_taken(const char *name)
+{
+	const char *field;
+
+	for (unsigned i = 0; (field = record_field(i)); i++)
+		if (!strcmp(field, name))
+			return true;
+	return !strncmp(name, "min_", 4) || !strncmp(name, "max_", 4) || !strncmp(name, "avg_", 4);
+}
+
 int breakdown_table_add(struct breakdown_table *m, const struct breakdown_metric *metric, unsigned *ret, struct error *e)
 {
 	if (!name_valid(metric->field))
@@ -33,6 +46,9 @@ int breakdown_table_add(struct breakdown_table *m, const struct breakdown_metric
 				 METRIC_FIELD_MAX - 1);
 	if (!suffix_fits(metric))
 		return error_set(e, -EINVAL, "metric '%s': a timer's field ends in _ms_f, a counter's or gauge's in _i or _l",
+				 metric->field);
+	if (name_taken(metric->field))
+		return error_set(e, -EEXIST, "metric '%s' is a field of every record, or begins as its sums do (min_, max_, avg_); take another name",
 				 metric->field);
 	for (unsigned i = 0; i < m->n; i++)
 		if (!strcmp(m->metric[i]->field, metric->field))

@@ -144,7 +144,7 @@ struct breakdown_table {
 
 void breakdown_table_init(struct breakdown_table *m); // the built-in ones
 const struct breakdown_metric *breakdown_builtin(unsigned i);
-// Takes metric (not its memory) behind the others. -EEXIST for a field that is there, -EINVAL for a field whose name or
+// Takes metric (not its memory) behind the others. -EEXIST for a field that is there or a record has, -EINVAL for a field whose name or
 // suffix does not fit its kind, -ENOSPC. The number of its value in *ret; it has no source yet.
 int breakdown_table_add(struct breakdown_table *m, const struct breakdown_metric *metric, unsigned *ret, struct error *e);
 

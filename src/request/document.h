@@ -11,7 +11,7 @@
 #include "common/error.h"
 
 #define DOCUMENT_BYTES_MAX (1u << 20)
-#define DOCUMENT_FIELDS_MAX 256
+#define DOCUMENT_FIELDS_MAX 640 // a sum has four for each metric
 #define DOCUMENT_NAME_MAX 128 // bytes; letters, digits, '_', '.'; no digit first
 #define DOCUMENT_TEXTS_MAX 1024 // of one array
 

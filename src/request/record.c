@@ -9,10 +9,13 @@
 
 #include "common/quote.h"
 #include "common/text.h"
+#include "request/document.h"
 
 static const char *const kinds[] = { [REQUEST_ONE] = "request", [REQUEST_THREAD] = "thread", [REQUEST_HANDLER] = "handler" };
 static const char *const attributions[ATTRIBUTIONS] = { "exact", "handler_thread", "thread_only", "shared_thread" };
 static const char *const ends[REQUEST_ENDS] = { "next_read", "next_response", "closed", "eof", "idle", "stopped", "window" };
+
+_Static_assert(DOCUMENT_FIELDS_MAX >= 4 * METRICS_MAX + 64, "the largest record is one that can be read");
 
 static const char *const fields[] = {
 	"id", "kind_s", "hostname_s", "pid_i", "tid_i", "event_timestamp_dt", "end_dt", "conn_s", "req_seq_l", "status_i",

@@ -3,10 +3,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "request/document.h"
 #include "request/record.h"
 
 static bool has(const struct buf *b, const char *text)
@@ -153,11 +155,47 @@ static void each_kind_has_ids_of_its_own(void **state)
 	assert_string_not_equal(a, b);
 }
 
+// The largest record that can be made is one that the collector and Solr take: a handler's sums with all metrics there may be.
+static void the_largest_record_can_be_read(void **state)
+{
+	static struct breakdown_metric more[METRICS_MAX];
+	static char names[METRICS_MAX][METRIC_FIELD_MAX];
+	static struct request_record r = { .kind = REQUEST_HANDLER, .pid = 7, .tid = 8, .incomplete = true, .path = "/p", .query = "q=?",
+					   .core = "c", .handler = "/h", .method = "GET", .proto = "HTTP/1.1", .trace_id = "t",
+					   .parent_span = "s", .comm = "c", .thread = "t", .device = "d", .stack_quality = "s",
+					   .missing = "status" };
+	static struct document d;
+	static struct breakdown part;
+	struct breakdown_table m;
+	struct buf b = { 0 };
+	struct error e = { "" };
+	unsigned at;
+
+	breakdown_table_init(&m);
+	while (m.n < METRICS_MAX) {
+		snprintf(names[m.n], sizeof(names[m.n]), "more_%u_ms_f", m.n);
+		more[m.n] = (struct breakdown_metric){ .field = names[m.n], .unit = "ns", .kind = KIND_TIMER };
+		assert_int_equal(breakdown_table_add(&m, &more[m.n], &at, &e), 0);
+	}
+	for (unsigned i = 0; i < m.n; i++)
+		breakdown_set(&part, i, 1 + i);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(breakdown_merge(&r.times, &m, &part), 0);
+	record_json(&r, &m, "h", &b);
+	assert_int_equal(b.error, 0);
+	assert_int_equal(document_read(b.data, b.len, &d, &e), 0);
+	record_free(&r);
+	buf_free(&b);
+}
+
 static void metrics_of_plugins(void **state)
 {
 	static const struct breakdown_metric good = { .field = "journal_wait_ms_f", .unit = "ns", .kind = KIND_TIMER },
 				   twice = { .field = "oncpu_ms_f", .kind = KIND_TIMER }, suffix = { .field = "x_s" },
-				   name = { .field = "Ab\"_i", .kind = KIND_COUNTER };
+				   name = { .field = "Ab\"_i", .kind = KIND_COUNTER },
+				   taken[] = { { .field = "status_i", .kind = KIND_COUNTER }, { .field = "req_seq_l", .kind = KIND_COUNTER },
+					       { .field = "max_oncpu_ms_f", .kind = KIND_TIMER }, { .field = "min_x_i", .kind = KIND_GAUGE },
+					       { .field = "avg_x_i", .kind = KIND_GAUGE } };
 	struct breakdown_table m;
 	struct error e;
 	unsigned at;
@@ -169,13 +207,16 @@ static void metrics_of_plugins(void **state)
 	assert_int_equal(breakdown_table_add(&m, &twice, &at, &e), -EEXIST);
 	assert_int_equal(breakdown_table_add(&m, &suffix, &at, &e), -EINVAL);
 	assert_int_equal(breakdown_table_add(&m, &name, &at, &e), -EINVAL);
+	for (unsigned i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+		assert_int_equal(breakdown_table_add(&m, &taken[i], &at, &e), -EEXIST);
+	assert_int_equal(m.n, METRIC_BUILTIN + 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_is_whole),	 cmocka_unit_test(every_record_has_the_fields),
-		cmocka_unit_test(each_kind_has_ids_of_its_own),
+		cmocka_unit_test(each_kind_has_ids_of_its_own), cmocka_unit_test(the_largest_record_can_be_read),
 		cmocka_unit_test(sums_are_reckoned),	 cmocka_unit_test(missing_is_said_and_no_number),
 		cmocka_unit_test(parts_merge_as_declared), cmocka_unit_test(large_numbers_do_not_wrap),
 		cmocka_unit_test(texts_are_escaped),	 cmocka_unit_test(metrics_of_plugins),
