@@ -308,10 +308,23 @@ static int open_stores(struct asking *a, struct store *const *stores, struct err
 	return err;
 }
 
+static int check_kind(const char *kind, struct error *e)
+{
+	static const char *const kinds[] = { "request", "handler", "thread", "all" };
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!kind || !strcmp(kind, kinds[i]))
+			return 0;
+	return error_set(e, -EINVAL, "'%.60s' is no kind of records; allowed: request, handler, thread, all", kind);
+}
+
 static int prepare(struct asking *a, struct error *e)
 {
 	const struct store_requests *q = a->q;
+	int err = check_kind(q->kind, e);
 
+	if (err)
+		return err;
 	if (q->limit > REQUESTS_MOST || q->n_facets > REQUESTS_FACETS || q->n_where > WHERE_MAX)
 		return error_set(e, -EINVAL, "at most %d records, %d facets and %d conditions can be asked for", REQUESTS_MOST, REQUESTS_FACETS,
 				 WHERE_MAX);

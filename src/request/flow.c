@@ -206,8 +206,8 @@ static bool begins_next(const struct open_request *r, const struct req_event *e,
 
 static void switch_protocol(struct flow *f, struct connection *c)
 {
+	f->counts[c->first->upgrade_h2c ? FLOW_H2 : FLOW_NOT_HTTP]++;
 	request_finish(f, c->first, END_NEXT_RESPONSE);
-	f->counts[FLOW_H2]++;
 	c->ignored = true;
 	if (f->options.ignore)
 		f->options.ignore(f->options.context, c->key);

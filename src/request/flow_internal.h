@@ -24,6 +24,7 @@ struct open_request {
 	uint64_t req_bytes, resp_bytes, calls_ns, lost;
 	uint32_t tid, tgid;
 	bool answered, bound, shared, handed_over, waits;
+	bool upgrade_h2c; // it asks for HTTP/2
 	struct req_sums base, last;
 	uint64_t wait_blocked[WAITS], client_blocked[WAITS];
 	uint64_t disk_max;

@@ -344,6 +344,9 @@ static void limits_end_a_question(void **state)
 	assert_int_equal(store_requests(&f->s, 1, &q, &a, &e), -E2BIG);
 	q.limit = REQUESTS_MOST + 1;
 	assert_int_equal(store_requests(&f->s, 1, &q, &a, &e), -EINVAL);
+	q = (struct store_requests){ .from = T0, .to = T0 + S, .kind = "requests" };
+	assert_int_equal(store_requests(&f->s, 1, &q, &a, &e), -EINVAL);
+	assert_string_equal(e.text, "'requests' is no kind of records; allowed: request, handler, thread, all");
 }
 
 static void conditions_are_checked(void **state)

@@ -99,6 +99,11 @@ static void http2_is_counted_and_let_be(void **state)
 	assert_int_equal(t->got[0].status, 101);
 	assert_int_equal(flow_count(t->flow, FLOW_H2), 2);
 	assert_int_equal(t->ignored, 2);
+	reads(t, 3, 2, "GET /chat HTTP/1.1\r\nUpgrade: websocket\r\n\r\n");
+	writes(t, 3, 2, "HTTP/1.1 101 Switching Protocols\r\n\r\n");
+	assert_int_equal(flow_count(t->flow, FLOW_H2), 2);
+	assert_int_equal(flow_count(t->flow, FLOW_NOT_HTTP), 1);
+	assert_int_equal(t->ignored, 3);
 	traffic_free(t);
 }
 
