@@ -9,7 +9,9 @@
 #include "common/file.h"
 
 #define STATE_FIELD 3
+#define FLAGS_FIELD 9
 #define CPU_FIELD 39
+#define PF_KTHREAD 0x200000
 
 int procstat_parse(const char *text, struct procstat *ret)
 {
@@ -27,6 +29,8 @@ int procstat_parse(const char *text, struct procstat *ret)
 	text = close + 2;
 	s.state = *text;
 	for (unsigned field = STATE_FIELD; field < CPU_FIELD; field++) {
+		if (field == FLAGS_FIELD)
+			s.kernel = strtoul(text, NULL, 10) & PF_KTHREAD;
 		text = strchr(text, ' ');
 		if (!text)
 			return -EINVAL;

@@ -3,11 +3,13 @@
 #ifndef BLKPROF_AGENT_PROCSTAT_H
 #define BLKPROF_AGENT_PROCSTAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct procstat {
 	char comm[64];
 	char state;   // 'R', 'S', 'D', ...
+	bool kernel;  // a thread of the kernel
 	uint32_t cpu; // it ran on last
 };
 

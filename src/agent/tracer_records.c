@@ -127,6 +127,7 @@ static void switched(struct tracer *t, const struct switch_rec *r)
 	e.flags |= r->flags & SWITCH_PREV ? EVENT_LEAVES : 0;
 	e.flags |= r->flags & SWITCH_NEXT ? EVENT_COMES : 0;
 	e.flags |= r->flags & SWITCH_SYSCALL ? EVENT_SYSCALL : 0;
+	e.flags |= r->flags & SWITCH_KTHREAD ? EVENT_KERNEL : 0;
 	if (r->flags & SWITCH_NEXT)
 		tracer_say_process(t, r->next_tgid);
 	e.stack = stack_of(t, &who);

@@ -199,7 +199,8 @@ static void look_at_thread(struct scan *s, uint32_t tgid, uint32_t tid)
 	e.cpu = stat.cpu < EVENT_CPUS ? stat.cpu : 0;
 	text_sanitize(e.comm, sizeof(e.comm), stat.comm, strlen(stat.comm));
 	set_state(&e, stat.state);
-	if (!(e.flags & EVENT_PREEMPTED))
+	e.flags |= stat.kernel ? EVENT_KERNEL : 0;
+	if (!(e.flags & EVENT_PREEMPTED) && !stat.kernel)
 		read_syscall(folder, &e);
 	keep(s, &e);
 }
@@ -238,11 +239,13 @@ static void look_at_all(struct scan *s)
 // Those that run last: the others are shown to leave their CPU before.
 static void say(struct scan *s, bool running)
 {
-	for (size_t i = 0; i < s->n; i++) {
+	struct tracer *t = s->tracer;
+
+	for (size_t i = 0; i < s->n && !t->error; i++) {
 		struct event *e = &s->found[i];
 
 		if (e->type && !(e->flags & EVENT_RUNNING) == !running)
-			s->tracer->options.event(s->tracer->options.context, e);
+			t->error = t->options.event(t->options.context, e);
 	}
 }
 

@@ -105,7 +105,9 @@ static __always_inline void task_switched(void *ctx, bool preempted, struct task
 
 		if (READ_BIT(prev, in_iowait))
 			rec.flags |= SWITCH_IO_WAIT;
-		if (!kthread && sleeping_syscall(&rec.syscall))
+		if (kthread)
+			rec.flags |= SWITCH_KTHREAD;
+		else if (sleeping_syscall(&rec.syscall))
 			rec.flags |= SWITCH_SYSCALL;
 		rec.stack = switch_stack(ctx, kthread);
 	}

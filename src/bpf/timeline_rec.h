@@ -27,6 +27,7 @@ enum switch_flag {
 	SWITCH_PREV = 4,      /* prev is wanted */
 	SWITCH_NEXT = 8,      /* next is wanted */
 	SWITCH_SYSCALL = 16,  /* syscall is known */
+	SWITCH_KTHREAD = 32,  /* prev is a thread of the kernel; told of those that sleep */
 };
 
 struct switch_rec {

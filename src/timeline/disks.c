@@ -19,7 +19,6 @@
 struct device {
 	struct disk disk;
 	struct lane *lanes[DISK_LANES / LANE_BLOCK]; // which do not move
-	unsigned n_lanes;
 };
 
 struct flight {
@@ -134,7 +133,7 @@ struct io *disks_submit(struct disks *d, const struct event *e)
 		d->refused++;
 		return NULL;
 	}
-	f->io = (struct io){ .id = e->id, .submit = e->time, .disk = disk, .size = e->size, .op = e->op % DISK_OPS };
+	f->io = (struct io){ .id = e->id, .submit = e->submit, .start = e->time, .disk = disk, .size = e->size, .op = e->op % DISK_OPS };
 	HASH_ADD(hh, d->flights, io.id, sizeof(f->io.id), f);
 	if (!f->hh.tbl) {
 		free(f);
@@ -142,6 +141,7 @@ struct io *disks_submit(struct disks *d, const struct event *e)
 		return NULL;
 	}
 	f->io.lane = free_lane((struct device *)disk);
+	d->refused += !f->io.lane;
 	if (++disk->in_flight > disk->most)
 		disk->most = disk->in_flight;
 	return &f->io;
@@ -177,7 +177,7 @@ void disks_ended(struct disks *d, struct io *io, uint64_t time, bool counted)
 	if (counted) {
 		disk->ops[io->op]++;
 		disk->bytes[io->op] += io->size;
-		disk->time[io->op] += time > io->submit ? time - io->submit : 0;
+		disk->time[io->op] += time > io->start ? time - io->start : 0;
 	}
 	disk->in_flight--;
 	if (io->lane)

@@ -27,7 +27,8 @@ struct lane {
 };
 
 struct io {
-	uint64_t id, submit;
+	uint64_t id, submit; // with which its end names it
+	uint64_t start;	     // since when it is shown
 	struct disk *disk;
 	struct lane *lane; // NULL: beyond DISK_LANES
 	uint32_t size;
@@ -44,7 +45,8 @@ int disks_name(struct disks *d, uint32_t device, const char *name);
 size_t disks_count(const struct disks *d);
 struct disk *disks_at(struct disks *d, size_t i); // in the order of their coming
 
-// NULL beyond max_in_flight, which is counted, or without memory.
+// NULL beyond max_in_flight or without memory, which is counted; so is one that gets no lane. e->submit is its time as its end
+// will have it, e->time since when it is shown.
 struct io *disks_submit(struct disks *d, const struct event *e);
 struct io *disks_find(struct disks *d, uint64_t id, uint64_t submit);
 // One with the same id whose end was not seen, for a submission is there again; or NULL.

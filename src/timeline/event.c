@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stored form of an event: its type as a byte, the length of what follows as a varint, then its fields as varints in the
-// order of the table (fields that a later version appends are skipped, those that are missing are 0), comm as a length and
-// its bytes, and a text as the rest.
+// order of the table, comm as a length and its bytes, and a text as the rest. What a later version appends is skipped.
 #include "timeline/event.h"
 
 #include <errno.h>
@@ -167,7 +166,7 @@ static int set_text(struct event *e, const uint8_t *body, size_t len, size_t at,
 
 static int check(const struct event *e, struct error *error)
 {
-	if (e->cpu >= EVENT_CPUS)
+	if (e->type != EVENT_START && e->cpu >= EVENT_CPUS)
 		return error_set(error, -EINVAL, "CPU %u of an event is beyond %u", e->cpu, EVENT_CPUS - 1);
 	if (e->tid > EVENT_TID_MAX || e->tgid > EVENT_TID_MAX || e->other_tid > EVENT_TID_MAX || e->other_tgid > EVENT_TID_MAX)
 		return error_set(error, -EINVAL, "a thread id of an event is beyond %u", EVENT_TID_MAX);

@@ -45,6 +45,7 @@ enum event_flag {
 	EVENT_RUNNING = 64,	// THREAD: on a CPU
 	EVENT_AGAIN = 128,	// END: was refused for now and is submitted again
 	EVENT_UNSEEN = 256,	// END: its end was not seen; time is when that was found out
+	EVENT_KERNEL = 512,	// SWITCH, THREAD: who leaves is a thread of the kernel
 };
 
 // What was lost.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "timeline/interned.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#define KINDS (INTERNED_SYMBOL + 1)
+#define KINDS (INTERNED_STACK + 1)
 #define OVERHEAD 96
 #define FUNCTION_MAX 512
 
@@ -95,6 +96,8 @@ uint64_t interned_text(struct interned *in, unsigned kind, const char *text, str
 	struct entry *e = entry_of(in, kind, text, strlen(text), &is_new);
 	size_t mark;
 
+	if (!e)
+		said->error = -ENOMEM;
 	if (!e || !is_new)
 		return e ? e->iid : 0;
 	mark = proto_begin(said, kind);
@@ -111,6 +114,8 @@ static uint64_t interned_frame(struct interned *in, const char *function, struct
 	struct entry *e = entry_of(in, INTERNED_FRAME, function, strlen(function), &is_new);
 	size_t mark;
 
+	if (!e)
+		said->error = -ENOMEM;
 	if (!e || !is_new)
 		return e ? e->iid : 0;
 	mark = proto_begin(said, INTERNED_FRAME);
@@ -127,6 +132,8 @@ uint64_t interned_stack(struct interned *in, uint64_t number, const char *text, 
 	struct buf stack = { 0 };
 	char function[FUNCTION_MAX];
 
+	if (!e)
+		said->error = -ENOMEM;
 	if (!e || !is_new)
 		return e ? e->iid : 0;
 	proto_number(&stack, INTERNED_IID, e->iid);

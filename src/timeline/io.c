@@ -73,9 +73,9 @@ static void show_end(struct timeline *t, const struct io *io, uint64_t time, uin
 	if (!t->trace || !io->lane)
 		return;
 	end.track = io->lane->track;
-	args[end.n_args++] = (struct trace_arg){ "latency_ns", NULL, time > io->submit ? time - io->submit : 0 };
-	if (issue >= io->submit && issue <= time) {
-		args[end.n_args++] = (struct trace_arg){ "queue_ns", NULL, issue - io->submit };
+	args[end.n_args++] = (struct trace_arg){ "latency_ns", NULL, time > io->start ? time - io->start : 0 };
+	if (issue >= io->start && issue <= time) {
+		args[end.n_args++] = (struct trace_arg){ "queue_ns", NULL, issue - io->start };
 		args[end.n_args++] = (struct trace_arg){ "device_ns", NULL, time - issue };
 	}
 	if (how)

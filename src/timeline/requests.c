@@ -9,6 +9,7 @@
 #include "timeline/timeline_internal.h"
 
 #define NAME_MAX_BYTES 256
+#define TEXT_MAX (NAME_MAX_BYTES + 4) // a character that is cut off is seen to be one
 #define REQUESTS_MAX 100000 // that wait
 
 struct request_wait {
@@ -47,16 +48,22 @@ static void show(struct timeline *t, struct thread_lane *lane, const struct even
 	lane->until = e->time;
 }
 
+static void lose(struct timeline *t)
+{
+	t->stats.lost[LOST_REQUEST]++;
+	t->requests_missing++;
+}
+
 static void take(struct timeline *t, const struct event *e)
 {
 	uint64_t start = e->submit < t->start ? t->start : e->submit;
 	struct thread *th = thread_table_find(t->threads, e->tid);
 	struct thread_lane *lane;
 
-	if (e->time <= start || !th) {
-		t->stats.lost[LOST_REQUEST] += !th;
+	if (!th)
+		lose(t);
+	if (!th || e->time <= start)
 		return;
-	}
 	t->stats.requests++;
 	th->requests++;
 	th->request_time += e->time - start;
@@ -68,22 +75,24 @@ static void take(struct timeline *t, const struct event *e)
 	if (lane)
 		show(t, lane, e, start);
 	else
-		t->stats.lost[LOST_REQUEST]++;
+		lose(t);
 }
 
 // It waits until what its thread did meanwhile has been taken in.
 int request_event(struct timeline *t, const struct event *e)
 {
-	struct request_wait *w = t->n_requests < REQUESTS_MAX ? malloc(sizeof(*w) + e->text_len + 1) : NULL;
+	size_t len = e->text_len < TEXT_MAX ? e->text_len : TEXT_MAX;
+	struct request_wait *w = t->n_requests < REQUESTS_MAX ? malloc(sizeof(*w) + len + 1) : NULL;
 
 	if (!w) {
-		t->stats.lost[LOST_REQUEST]++;
+		lose(t);
 		return 0;
 	}
-	memcpy(w->text, e->text, e->text_len);
-	w->text[e->text_len] = 0;
+	memcpy(w->text, e->text, len);
+	w->text[len] = 0;
 	w->event = *e;
 	w->event.text = w->text;
+	w->event.text_len = (uint32_t)len;
 	DL_APPEND(t->requests, w);
 	t->n_requests++;
 	return 0;

@@ -49,10 +49,10 @@ static void put(struct timeline *t, uint64_t time, uint32_t cpu, unsigned prev_s
 	at->comm = t->on_cpu_comm[cpu];
 }
 
-static void take_off(struct timeline *t, uint64_t time, const struct thread *th, uint32_t but)
+static void take_off(struct timeline *t, uint64_t time, const struct thread *th, uint32_t but, enum trace_state state)
 {
 	if (th->cpu != but && th->cpu < EVENT_CPUS && t->on_cpu[th->cpu].tid == th->tid)
-		put(t, time, th->cpu, TRACE_RUNNABLE, &idle);
+		put(t, time, th->cpu, state, &idle);
 }
 
 // ---- slices of waits
@@ -63,6 +63,8 @@ static const char *wait_name(const struct thread *th, const struct event *e)
 
 	if (name)
 		return name;
+	if (e->flags & EVENT_KERNEL)
+		return th->state == THREAD_SLEEPING ? "sleep" : thread_state_name(th->state);
 	if (th->state == THREAD_STOPPED)
 		return "stopped";
 	if (e->flags & EVENT_SYSCALL)
@@ -166,10 +168,10 @@ static void show_switch(struct timeline *t, const struct event *e, const struct 
 
 	if (leaves) {
 		task_of(leaves, &task);
-		take_off(t, e->time, leaves, e->cpu);
+		take_off(t, e->time, leaves, e->cpu, TRACE_RUNNABLE);
 	}
 	if (comes)
-		take_off(t, e->time, comes, e->cpu);
+		take_off(t, e->time, comes, e->cpu, TRACE_RUNNABLE);
 	// Who leaves was there, also when its arrival was lost.
 	put(t, e->time, e->cpu, TRACE_RUNNABLE, &task);
 	task = idle;
@@ -235,12 +237,13 @@ void sched_waking(struct timeline *t, const struct event *e)
 {
 	struct thread *th = sched_thread_of(t, e->tid, e->tgid, NULL, e->time);
 	enum thread_state was = th ? th->state : THREAD_UNKNOWN;
+	bool waits = th && th->displaced;
 	struct trace_task task;
 
 	if (!th || !thread_wakes(th, e))
 		return;
 	end_wait(t, th, e->time);
-	if (!t->trace)
+	if (!t->trace || waits)
 		return;
 	task_of(th, &task);
 	if (was == THREAD_DISK || was == THREAD_BLOCKED)
@@ -257,7 +260,7 @@ void sched_new(struct timeline *t, const struct event *e)
 		old->surprises++; // its end was lost, and its number is another's
 		end_wait(t, old, e->time);
 		if (t->trace)
-			take_off(t, e->time, old, EVENT_CPUS);
+			take_off(t, e->time, old, EVENT_CPUS, TRACE_DEAD);
 		thread_enter(old, THREAD_DEAD, e->time);
 	}
 	th = sched_thread_of(t, e->tid, e->tgid, e->comm, e->time);
@@ -293,7 +296,7 @@ void sched_exec(struct timeline *t, const struct event *e)
 		}
 		end_wait(t, th, e->time);
 		if (t->trace)
-			take_off(t, e->time, th, EVENT_CPUS);
+			take_off(t, e->time, th, EVENT_CPUS, TRACE_DEAD);
 		thread_table_rekey(t->threads, th, e->tid);
 		th->track = 0;
 		memcpy(th->comm, e->comm, sizeof(th->comm));

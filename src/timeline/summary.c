@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The summary for a terminal.
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static void print_threads(struct timeline *t, unsigned rows, struct buf *to)
 	struct thread **sorted = malloc((n ? n : 1) * sizeof(*sorted));
 
 	if (!sorted) {
-		to->error = -12;
+		to->error = -ENOMEM;
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -144,8 +145,8 @@ static void print_lost(const struct timeline_stats *s, struct buf *to)
 
 	for (unsigned i = 0; i < LOST_KINDS; i++)
 		if (s->lost[i])
-			buf_printf(to, "lost: %s %s (no room); a thread's time around them is unknown\n",
-				   text_count(n, sizeof(n), s->lost[i]), lost_name(i));
+			buf_printf(to, "lost: %s %s (no room)%s\n", text_count(n, sizeof(n), s->lost[i]), lost_name(i),
+				   i <= LOST_THREAD ? "; a thread's time around them is unknown" : "");
 	if (s->late)
 		buf_printf(to, "lost: the place of %s events that came too late\n", text_count(n, sizeof(n), s->late));
 	if (s->refused)

@@ -16,6 +16,7 @@
 #define TASK_TRACED 8
 #define TASK_DEAD (0x10 | 0x20 | 0x80)
 #define TASK_PARKED 0x40
+#define TASK_NOLOAD 0x400 // with uninterruptible: an idle kernel thread
 #define TASK_RTLOCK_WAIT 0x1000
 #define TASK_FROZEN 0x8000
 
@@ -147,6 +148,7 @@ void thread_enter(struct thread *t, enum thread_state state, uint64_t time)
 	t->time[t->state] += time - t->since;
 	t->state = state;
 	t->since = t->last = time;
+	t->displaced = false;
 }
 
 bool thread_sleeps(const struct thread *t)
@@ -164,7 +166,7 @@ enum thread_state thread_state_of(uint32_t flags, uint32_t kernel_state)
 		return THREAD_STOPPED;
 	if (flags & EVENT_IO_WAIT)
 		return THREAD_DISK;
-	if (kernel_state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT | TASK_FROZEN))
+	if ((kernel_state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT | TASK_FROZEN)) && !(kernel_state & TASK_NOLOAD))
 		return THREAD_BLOCKED;
 	return kernel_state ? THREAD_SLEEPING : THREAD_PREEMPTED;
 }
@@ -222,6 +224,7 @@ void thread_displaced(struct thread *t, uint64_t time)
 	t->surprises++;
 	t->state = THREAD_UNKNOWN;
 	thread_enter(t, THREAD_UNKNOWN, time);
+	t->displaced = true;
 }
 
 // The most frequent, about: a newcomer takes the place of the rarest and its count.

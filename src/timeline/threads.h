@@ -46,6 +46,7 @@ struct thread {
 	// A waking that came before the switch that it belongs to.
 	enum { NO_WAKING, MAYBE_WAKING, SURE_WAKING } early;
 	bool guessed; // the state is from /proc: its first event knows better
+	bool displaced; // unknown since somebody else had its CPU; the trace shows it to wait for one
 	uint32_t cpu;
 	uint64_t requests, request_time; // that it served
 	// Of whoever shows it.

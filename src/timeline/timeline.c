@@ -23,7 +23,7 @@
 #define PROCESSES_MAX 100000
 // Of max_size, kept for ending what is open and for saying what was left out.
 #define RESERVE_SHARE 16
-#define RESERVE_MIN 65536
+#define RESERVE_MIN (256u << 10) // more than the longest stack takes
 #define RESERVE_OPEN 160 // bytes for the end of each that is open
 
 struct process {
@@ -166,6 +166,7 @@ static int keep_stack(struct timeline *t, const struct event *e)
 	s = t->stack_bytes < STACK_BYTES_MAX ? malloc(sizeof(*s) + e->text_len + 1) : NULL;
 	if (!s) {
 		t->stats.lost[LOST_STACK]++;
+		t->stacks_missing++;
 		return 0;
 	}
 	s->number = e->stack;
@@ -210,10 +211,33 @@ static void lose(struct timeline *t, const struct event *e)
 
 // ---- the trace's end
 
+static void note_count(struct timeline *t, uint64_t time, uint64_t count, const char *what)
+{
+	char text[128], n[32];
+
+	if (!count)
+		return;
+	snprintf(text, sizeof(text), "%s %s", text_count(n, sizeof(n), count), what);
+	timeline_note(t, time, text);
+}
+
+// What was lost here, and not before.
+static void note_missing(struct timeline *t, uint64_t time)
+{
+	struct timeline_stats s;
+
+	timeline_get_stats(t, &s);
+	note_count(t, time, s.late, "events came too late: they are shown later than they were");
+	note_count(t, time, s.refused, "threads and I/O are beyond what is kept");
+	note_count(t, time, t->stacks_missing, "stacks are beyond what is kept");
+	note_count(t, time, t->requests_missing, "requests are not shown: their thread is not known, or there are too many at once");
+}
+
 static void close_trace(struct timeline *t, uint64_t time)
 {
 	sched_close(t, time);
 	io_close(t, time);
+	note_missing(t, time);
 }
 
 static int finish(struct timeline *t, int err)
@@ -352,6 +376,8 @@ static int take(struct timeline *t, const struct event *e)
 	}
 	t->stats.events++;
 	moved.text = NULL;
+	if (moved.type == EVENT_SUBMIT)
+		moved.submit = moved.time;
 	if (moved.time < t->start)
 		moved.time = t->start;
 	err = order_add(t->order, &moved);
@@ -366,6 +392,8 @@ int timeline_add(struct timeline *t, const struct event *e, struct error *error)
 		return error_set(error, -EINVAL, t->started ? "a second start of the recording" : "an event before the start of the recording");
 	if (t->ended)
 		return error_set(error, -EINVAL, "an event behind the end");
+	if (e->type != EVENT_START && e->cpu >= EVENT_CPUS)
+		return error_set(error, -EINVAL, "CPU %u of an event is beyond %u", e->cpu, EVENT_CPUS - 1);
 	return refuse(e->type == EVENT_START ? begin(t, e) : take(t, e), error);
 }
 

@@ -24,6 +24,7 @@ struct timeline {
 	struct request_wait *requests;
 	size_t n_requests;
 	size_t stack_bytes;
+	uint64_t stacks_missing, requests_missing; // of those that are lost: not said in the trace yet
 	struct trace_task *on_cpu; // EVENT_CPUS: who the trace shows there
 	char (*on_cpu_comm)[EVENT_COMM];
 	struct thread **running; // EVENT_CPUS: who came there last, or NULL

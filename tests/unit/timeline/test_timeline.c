@@ -125,6 +125,25 @@ static unsigned events_of_type(struct run *r, unsigned type)
 	return n;
 }
 
+// Events of threads on CPUs that are of a kind; where `number` is one, only those whose field of that number is `value`.
+static unsigned ftrace_events(struct run *r, unsigned kind, unsigned number, uint64_t value)
+{
+	const uint8_t *at = r->out.data;
+	struct field packet, bundle, event, body, f;
+	unsigned n = 0;
+	bool bad = false;
+
+	while (field_next(&at, r->out.data + r->out.len, &packet, &bad)) {
+		if (!field_get(packet.data, packet.len, PACKET_FTRACE, 0, &bundle))
+			continue;
+		for (unsigned i = 0; field_get(bundle.data, bundle.len, BUNDLE_EVENT, i, &event); i++)
+			n += field_get(event.data, event.len, kind, 0, &body) &&
+			     (!number || (field_get(body.data, body.len, number, 0, &f) && f.value == value));
+	}
+	assert_false(bad);
+	return n;
+}
+
 static void a_thread_is_in_one_state_at_a_time(void **state)
 {
 	struct run *r = begin(0);
@@ -139,7 +158,7 @@ static void a_thread_is_in_one_state_at_a_time(void **state)
 	switched(r, 1500, 1, A, 0, 2, EVENT_IO_WAIT);
 	woken(r, 1700, A, 0, EVENT_OFF_QUEUE);
 	switched(r, 1720, 0, 0, A, 0, 0);
-	switched(r, 1800, 0, A, 0, 0x402, 0); // uninterruptible, as idle kernel threads are
+	switched(r, 1800, 0, A, 0, 2, 0);
 	end(r, 2000);
 	assert_int_equal(time_in(r, A, THREAD_SLEEPING), 100);
 	assert_int_equal(time_in(r, A, THREAD_RUNNABLE), 50 + 20);
@@ -152,6 +171,17 @@ static void a_thread_is_in_one_state_at_a_time(void **state)
 	assert_int_equal(thread_table_find(r->t->threads, A)->voluntary, 2);
 	assert_int_equal(thread_table_find(r->t->threads, A)->surprises, 0);
 	assert_int_equal(events_of_type(r, TRACE_BEGIN), events_of_type(r, TRACE_END));
+	done(r);
+}
+
+static void idle_kernel_threads_sleep(void **state)
+{
+	struct run *r = begin(0);
+
+	there(r, A, 0, EVENT_RUNNING);
+	switched(r, 1200, 0, A, 0, 0x402, EVENT_KERNEL); // uninterruptible, but no load
+	end(r, 2000);
+	assert_int_equal(time_in(r, A, THREAD_SLEEPING), 800);
 	done(r);
 }
 
@@ -188,6 +218,27 @@ static void lost_events_make_time_unknown(void **state)
 	assert_int_equal(time_in(r, A, THREAD_UNKNOWN), 300);
 	assert_int_equal(time_in(r, A, THREAD_RUNNING), 100);
 	assert_int_equal(time_in_all(r, A), 500);
+	done(r);
+}
+
+// For a reader it waits for a CPU since it was seen to have lost one: it cannot be woken.
+static void who_waits_in_the_trace_is_not_woken_there(void **state)
+{
+	struct run *r = begin(0);
+
+	there(r, A, 0, EVENT_RUNNING);
+	switched(r, 1100, 0, A, 0, 1, 0);
+	woken(r, 1150, A, 7, EVENT_OFF_QUEUE);
+	switched(r, 1200, 0, 0, A, 0, 0);
+	switched(r, 1300, 0, B, 0, 1, 0); // A's leaving was lost
+	woken(r, 1400, A, 7, EVENT_OFF_QUEUE);
+	switched(r, 1450, 0, 0, A, 0, 0);
+	switched(r, 1500, 0, A, 0, 1, 0);
+	woken(r, 1600, A, 7, EVENT_OFF_QUEUE);
+	end(r, 1700);
+	assert_int_equal(time_in(r, A, THREAD_UNKNOWN), 100 + 100);
+	assert_int_equal(time_in(r, A, THREAD_RUNNABLE), 50 + 50 + 100);
+	assert_int_equal(ftrace_events(r, FTRACE_WAKING, 0, 0), 2);
 	done(r);
 }
 
@@ -228,6 +279,48 @@ static void exec_of_another_thread_takes_the_first_ones_number(void **state)
 	assert_int_equal(time_in(r, A, THREAD_RUNNING), 600);
 	assert_int_equal(time_in(r, A, THREAD_SLEEPING), 400);
 	assert_null(thread_table_find(r->t->threads, B));
+	done(r);
+}
+
+static void numbers_that_are_given_up_are_dead_in_the_trace(void **state)
+{
+	struct run *r = begin(0);
+
+	there(r, A, 1, 0);
+	there(r, B, 0, EVENT_RUNNING);
+	add(r, (struct event){ .type = EVENT_EXEC, .time = 1500, .tid = A, .tgid = A, .other_tid = B, .comm = "new" });
+	add(r, (struct event){ .type = EVENT_NEW, .time = 1600, .tid = A, .tgid = A, .other_tid = 7, .comm = "child" });
+	end(r, 2000);
+	assert_int_equal(ftrace_events(r, FTRACE_SWITCH, SWITCH_PREV_STATE, TRACE_DEAD), 2);
+	done(r);
+}
+
+static void io_of_before_the_start_ends(void **state)
+{
+	struct run *r = begin(0);
+
+	add(r, (struct event){ .type = EVENT_SUBMIT, .time = 900, .tid = A, .tgid = A, .id = 1, .device = 5, .op = 1 });
+	add(r, (struct event){ .type = EVENT_END, .time = 1500, .id = 1, .submit = 900, .issue = 950 });
+	end(r, 2000);
+	assert_int_equal(r->t->stats.ops, 1);
+	assert_int_equal(disks_at(r->t->disks, 0)->open, 0);
+	assert_int_equal(disks_at(r->t->disks, 0)->time[1], 500); // of the recording
+	done(r);
+}
+
+static void io_without_a_lane_is_counted_and_said(void **state)
+{
+	struct run *r = begin(0);
+	struct timeline_stats stats;
+
+	for (unsigned i = 0; i < DISK_LANES + 3; i++)
+		add(r, (struct event){ .type = EVENT_SUBMIT, .time = 1100, .tid = A, .tgid = A, .id = i, .device = 5 });
+	end(r, 2000);
+	timeline_get_stats(r->t, &stats);
+	assert_int_equal(stats.refused, 3);
+	assert_int_equal(events_of_type(r, TRACE_BEGIN), DISK_LANES);
+	assert_int_equal(events_of_type(r, TRACE_END), DISK_LANES);
+	assert_int_equal(events_of_type(r, TRACE_INSTANT), DISK_LANES + 1);
 	done(r);
 }
 
@@ -279,8 +372,23 @@ static void requests_wait_for_what_their_thread_did(void **state)
 	assert_int_equal(r->t->stats.lost[LOST_REQUEST], 1); // of a thread that nobody knows
 	assert_int_equal(thread_table_find(r->t->threads, A)->requests, 5);
 	assert_int_equal(thread_table_find(r->t->threads, A)->request_time, 4 * 1000 + 894);
-	// a process, a thread and its name, four lanes
-	assert_int_equal(packets_with(r, PACKET_TRACK_DESCRIPTOR), 7);
+	// a process, a thread and its name, four lanes, what is missing
+	assert_int_equal(packets_with(r, PACKET_TRACK_DESCRIPTOR), 8);
+	done(r);
+}
+
+static void a_long_request_keeps_the_begin_of_its_name(void **state)
+{
+	static char name[EVENT_TEXT_MAX];
+	struct run *r = begin(0);
+
+	memset(name, 'x', sizeof(name));
+	there(r, A, 1, 0);
+	add(r, (struct event){ .type = EVENT_REQUEST, .time = 1500, .submit = 1200, .tid = A, .tgid = A, .text = name,
+			       .text_len = sizeof(name) });
+	end(r, 2000);
+	assert_int_equal(r->t->stats.requests, 1);
+	assert_true(r->out.len < 2000);
 	done(r);
 }
 
@@ -326,6 +434,33 @@ static void losses_are_said_in_the_trace(void **state)
 	done(r);
 }
 
+static void what_is_missing_here_is_said_in_the_trace(void **state)
+{
+	struct run *r = begin(0);
+	struct timeline_stats stats;
+
+	add(r, (struct event){ .type = EVENT_SWITCH, .time = 1000000000 });
+	add(r, (struct event){ .type = EVENT_SWITCH, .time = 3000000000 });
+	add(r, (struct event){ .type = EVENT_SWITCH, .time = 500000000 }); // the first was taken
+	add(r, (struct event){ .type = EVENT_REQUEST, .time = 2000000000, .submit = 1500000000, .tid = 77, .text = "" });
+	end(r, 4000000000);
+	timeline_get_stats(r->t, &stats);
+	assert_int_equal(stats.late, 1);
+	assert_int_equal(stats.lost[LOST_REQUEST], 1);
+	assert_int_equal(events_of_type(r, TRACE_INSTANT), 2);
+	done(r);
+}
+
+static void cpus_beyond_the_limit_are_refused(void **state)
+{
+	struct run *r = begin(0);
+	struct event e = { .type = EVENT_SWITCH, .time = 1100, .cpu = EVENT_CPUS };
+	struct error error;
+
+	assert_int_equal(timeline_add(r->t, &e, &error), -EINVAL);
+	done(r);
+}
+
 static void an_impossible_order_is_refused(void **state)
 {
 	struct timeline_options o = { 0 };
@@ -362,14 +497,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_is_in_one_state_at_a_time),
+		cmocka_unit_test(idle_kernel_threads_sleep),
 		cmocka_unit_test(a_waking_before_its_switch_ends_the_sleep),
+		cmocka_unit_test(who_waits_in_the_trace_is_not_woken_there),
 		cmocka_unit_test(lost_events_make_time_unknown),
 		cmocka_unit_test(threads_come_and_go_and_numbers_come_again),
 		cmocka_unit_test(exec_of_another_thread_takes_the_first_ones_number),
+		cmocka_unit_test(numbers_that_are_given_up_are_dead_in_the_trace),
+		cmocka_unit_test(io_of_before_the_start_ends),
+		cmocka_unit_test(io_without_a_lane_is_counted_and_said),
 		cmocka_unit_test(io_in_flight_at_once_has_lanes_of_its_own),
 		cmocka_unit_test(requests_wait_for_what_their_thread_did),
+		cmocka_unit_test(a_long_request_keeps_the_begin_of_its_name),
 		cmocka_unit_test(a_full_trace_ends_whole_and_the_summary_goes_on),
 		cmocka_unit_test(losses_are_said_in_the_trace),
+		cmocka_unit_test(what_is_missing_here_is_said_in_the_trace),
+		cmocka_unit_test(cpus_beyond_the_limit_are_refused),
 		cmocka_unit_test(an_impossible_order_is_refused),
 		cmocka_unit_test(a_sink_that_fails_ends_it),
 	};
