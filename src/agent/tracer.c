@@ -123,7 +123,7 @@ int tracer_start(struct tracer *t, struct error *e)
 }
 
 // What found no room since the last look.
-static int say_losses(struct tracer *t)
+static int say_losses(struct tracer *t, uint64_t time)
 {
 	static const enum lost kinds[TIMELINE_LOSSES] = {
 		[TIMELINE_LOST_SWITCH] = LOST_SWITCH, [TIMELINE_LOST_WAKING] = LOST_WAKING, [TIMELINE_LOST_THREAD] = LOST_THREAD,
@@ -133,7 +133,7 @@ static int say_losses(struct tracer *t)
 	int err = recorder_timeline_losses(t->recorder, now);
 
 	for (unsigned i = 0; !err && i < TIMELINE_LOSSES; i++) {
-		struct event e = { .type = EVENT_LOST, .time = clock_monotonic(), .op = kinds[i], .id = now[i] - t->losses[i] };
+		struct event e = { .type = EVENT_LOST, .time = time, .op = kinds[i], .id = now[i] - t->losses[i] };
 
 		t->losses[i] = now[i];
 		if (e.id)
@@ -144,7 +144,7 @@ static int say_losses(struct tracer *t)
 
 int tracer_poll(struct tracer *t, int timeout_ms)
 {
-	int err = recorder_poll(t->recorder, timeout_ms), lost = say_losses(t);
+	int err = recorder_poll(t->recorder, timeout_ms), lost = say_losses(t, clock_monotonic());
 
 	if (!lost)
 		lost = tracer_requests_poll(t);
@@ -153,14 +153,14 @@ int tracer_poll(struct tracer *t, int timeout_ms)
 
 int tracer_stop(struct tracer *t, struct error *e)
 {
-	struct event stop = { .type = EVENT_STOP };
+	// Before it stops, which takes a while: what threads do behind the last record nobody knows.
+	struct event stop = { .type = EVENT_STOP, .time = clock_monotonic() };
 	int err = recorder_stop(t->recorder, e);
 
-	stop.time = clock_monotonic();
 	if (err)
 		return err;
-	err = say_losses(t);
-	tracer_requests_end(t);
+	err = say_losses(t, stop.time);
+	tracer_requests_end(t, stop.time);
 	tracer_say(t, &stop);
 	if (t->error)
 		err = t->error;

@@ -36,7 +36,7 @@ void tracer_forget(struct tracer *t);
 // tracer_requests.c
 void tracer_requests_begin(struct tracer *t);
 int tracer_requests_poll(struct tracer *t);
-void tracer_requests_end(struct tracer *t);
+void tracer_requests_end(struct tracer *t, uint64_t time);
 // tracer_threads.c
 int tracer_threads(struct tracer *t); // says the threads that were there, by /proc and by what came early
 

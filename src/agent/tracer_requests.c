@@ -66,11 +66,11 @@ static bool is_one_of(const char *name, const char *const *names)
 }
 
 // Each of these is a request that is missing, about.
-static void say_lost_requests(struct tracer *t)
+static void say_lost_requests(struct tracer *t, uint64_t time)
 {
 	static const char *const missing[] = { "ring_full", "connections_full", "connections_evicted", "requests_evicted",
 					       "heads_dropped", "text_unreadable", "records_dropped", NULL };
-	struct event e = { .type = EVENT_LOST, .time = clock_monotonic(), .op = LOST_REQUEST };
+	struct event e = { .type = EVENT_LOST, .time = time, .op = LOST_REQUEST };
 	const struct requests_count *counts;
 	unsigned n;
 
@@ -82,14 +82,14 @@ static void say_lost_requests(struct tracer *t)
 		tracer_say(t, &e);
 }
 
-void tracer_requests_end(struct tracer *t)
+void tracer_requests_end(struct tracer *t, uint64_t time)
 {
 	if (!t->requests)
 		return;
 	requests_poll(t->requests, 0);
 	requests_stop(t->requests);
 	requests_take(t->requests, say_request, t);
-	say_lost_requests(t);
+	say_lost_requests(t, time);
 }
 
 void tracer_requests_unread(struct tracer *t, struct buf *to)

@@ -94,6 +94,8 @@ static int open_files(struct run *r, struct error *e)
 
 	if (!err && r->o->raw && same_file(r->path, r->o->raw))
 		err = error_set(e, -EINVAL, "--output and --raw are one file: name two");
+	if (!err && r->o->from_file && *r->path && same_file(r->path, r->o->from_file))
+		err = error_set(e, -EINVAL, "--output and --from-file are one file: name two");
 	if (!err)
 		err = choose(r, e);
 	if (!err && *r->path) {
@@ -128,7 +130,7 @@ static int flush_raw(struct run *r, size_t least)
 	int err;
 
 	if (r->raw_data.error)
-		return r->raw_data.error;
+		return error_set(&r->error, r->raw_data.error, "no memory for what --raw writes; free some");
 	if (r->raw_data.len < least || !r->raw_data.len)
 		return 0;
 	err = outfile_write(&r->raw, r->raw_data.data, r->raw_data.len);
@@ -178,7 +180,9 @@ static int record(struct run *r, struct error *e)
 
 	if (err)
 		privileges_explain(err, e);
-	else
+	else if (*tracer_requests_reason(tracer))
+		fprintf(stderr, "without requests: %s\n", tracer_requests_reason(tracer));
+	if (!err)
 		err = tracer_start(tracer, e);
 	if (!err)
 		err = poll_until_end(r, tracer, e);
@@ -212,6 +216,8 @@ static int fill(struct replay *p, const char *path, struct error *e)
 	p->len -= p->at;
 	p->at = 0;
 	while (!p->ended && p->len < sizeof(p->data)) {
+		if (signals_stop())
+			return error_set(e, -EINTR, "interrupted");
 		n = read(p->fd, p->data + p->len, sizeof(p->data) - p->len);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -298,7 +304,7 @@ static int run(const void *options)
 	}
 	if (!err && r.has_raw)
 		err = flush_raw(&r, 0);
-	if (err && !*e.text)
+	if (err && *r.error.text) // what came first
 		e = r.error;
 	if (r.trace_error)
 		err = file_write_explain(strcmp(r.path, "-") ? r.path : "standard output", r.trace_error, &e);
