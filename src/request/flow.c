@@ -174,6 +174,8 @@ static void on_read(struct flow *f, struct connection *c, const struct req_event
 {
 	struct open_request *r = c->first;
 
+	if (r && !r->answered)
+		request_disk(r, e);
 	if (e->result > 0) {
 		on_next(f, c, END_NEXT_READ);
 		connection_data(f, c, e, payload);
@@ -241,8 +243,10 @@ static void on_write(struct flow *f, struct connection *c, const struct req_even
 		return;
 	}
 	request_waited(c->first, e);
-	if (e->result == -EAGAIN)
+	if (e->result == -EAGAIN) {
+		request_disk(c->first, e);
 		request_wait(c->first, e);
+	}
 	if (e->result <= 0)
 		return;
 	if (begins_next(c->first, e, payload))

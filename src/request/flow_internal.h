@@ -74,6 +74,8 @@ struct open_request *request_open(struct flow *f, struct connection *c, const st
 void request_bind(struct flow *f, struct open_request *r, const struct req_event *e); // by a read that belongs to it
 void request_wait(struct open_request *r, const struct req_event *e); // -EAGAIN: its thread will wait for the client
 void request_waited(struct open_request *r, const struct req_event *e);
+// Each event has the longest block I/O since the thread's last one, whatever it tells of.
+void request_disk(struct open_request *r, const struct req_event *e);
 void request_written(struct flow *f, struct open_request *r, const struct req_event *e);
 void request_missing(struct request_record *r, const char *what);
 // Takes the first of its connection out, tells of it and frees it; the next one begins.

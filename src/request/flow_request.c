@@ -186,6 +186,12 @@ static void note_disk(struct open_request *r, const struct req_event *e)
 	r->disk_dev = e->sums.disk_max_dev;
 }
 
+void request_disk(struct open_request *r, const struct req_event *e)
+{
+	if (r->tid == e->tid)
+		note_disk(r, e);
+}
+
 void request_written(struct flow *f, struct open_request *r, const struct req_event *e)
 {
 	if (e->tid != r->tid) {

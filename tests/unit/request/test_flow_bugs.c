@@ -387,6 +387,32 @@ static void connections_that_the_kernel_forgot(void **state)
 	traffic_free(t);
 }
 
+// A body that comes in pieces, while the documents in it are written: the longest I/O is that of one of the pieces.
+static void the_longest_io_is_of_any_piece(void **state)
+{
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	t->sums[2].disk_max_ns = 90 * MS; // of before
+	reads(t, 1, 2, "POST /solr/books/update HTTP/1.1\r\nContent-Length: 8\r\n\r\nabcd");
+	t->sums[2].disk_max_ns = 5 * MS;
+	t->sums[2].disk_max_dev = 8 << 20;
+	reads(t, 1, 2, "efgh");
+	t->sums[2].disk_max_ns = 7 * MS;
+	reads_nothing(t, 1, 2);
+	t->sums[2].disk_max_ns = 0;
+	writes(t, 1, 2, OK);
+	t->sums[2].disk_max_ns = 9 * MS;
+	cannot_write(t, 1, 2);
+	t->sums[2].disk_max_ns = 0;
+	writes(t, 1, 2, "more");
+	t->sums[2].disk_max_ns = 80 * MS; // of after
+	reads_nothing(t, 1, 2);
+	assert_int_equal(t->n, 1);
+	assert_int_equal(value(&t->got[0], METRIC_DISK_MAX), 9 * MS);
+	assert_int_equal(t->got[0].device_number, 8 << 20);
+	traffic_free(t);
+}
+
 // Two threads at once on one connection.
 static void events_in_another_order(void **state)
 {
@@ -421,7 +447,7 @@ int main(void)
 		cmocka_unit_test(pipelines_are_bounded),	cmocka_unit_test(other_protocols),
 		cmocka_unit_test(damaged_events),		cmocka_unit_test(a_process_that_ends),
 		cmocka_unit_test(thread_numbers_are_used_again), cmocka_unit_test(connections_that_the_kernel_forgot),
-		cmocka_unit_test(events_in_another_order),
+		cmocka_unit_test(events_in_another_order), cmocka_unit_test(the_longest_io_is_of_any_piece),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
