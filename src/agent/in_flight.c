@@ -81,6 +81,15 @@ bool in_flight_take_out(struct recorder *r, uint64_t address, const struct in_fl
 	return true;
 }
 
+// Of an end that no hook saw; time 0 when nobody knows it.
+static void tell_watch(struct recorder *r, uint64_t address, const struct in_flight *e, uint64_t time)
+{
+	struct end_rec end = { .type = TIMELINE_END, .time = time, .address = address, .submit = e->submit, .reason = END_UNSEEN };
+
+	if (r->options.timeline && r->options.watch)
+		r->options.watch(r->options.watch_context, &end, sizeof(end));
+}
+
 bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_flight *e)
 {
 	struct bio_rec rec = { .type = RECORD_BIO, .end_reason = END_UNSEEN, .end = e->last, .bio = *e };
@@ -91,6 +100,7 @@ bool in_flight_ended(struct recorder *r, uint64_t address, const struct in_fligh
 	if (!in_flight_take_out(r, address, e))
 		return true;
 	r->unseen += !e->last;
+	tell_watch(r, address, e, e->last);
 	err = intake_take(r, &rec, kernel_maps_disk(r, e->slot));
 	if (err)
 		r->record_error = err;
@@ -127,6 +137,7 @@ static int sweep_entry(struct recorder *r, uint64_t address, const struct in_fli
 		return r->record_error;
 	if (age > TOO_OLD_NS && in_flight_take_out(r, address, e)) {
 		r->losses[LOSS_NEVER_COMPLETED]++;
+		tell_watch(r, address, e, 0);
 		return 0;
 	}
 	s->live[filter_index(address)]++;

@@ -46,7 +46,8 @@ struct recorder_options {
 	bool java_attach;   // ask JVMs that have an attach socket for their perf map
 	bool timeline;	    // records switches, wake-ups and each bio's submission too, for `watch`; tracepoint backend only
 	bool timeline_stacks; // where threads sleep
-	// Sees every record of the ring first (record_rec.h, timeline_rec.h), from recorder_poll and recorder_stop.
+	// Sees every record of the ring first (record_rec.h, timeline_rec.h), and of a timeline the ends that no hook saw, from
+	// recorder_poll and recorder_stop.
 	void (*watch)(void *context, const void *record, size_t size);
 	void *watch_context;
 	bool follow;	    // only the process `command` and its descendants

@@ -151,15 +151,32 @@ int tracer_poll(struct tracer *t, int timeout_ms)
 	return t->error ? t->error : err < 0 ? err : lost;
 }
 
+// I/O that was not followed from its submission to its end, for other reasons than a ring without room.
+static void say_lost_io(struct tracer *t, uint64_t time)
+{
+	struct event submit = { .type = EVENT_LOST, .time = time, .op = LOST_SUBMIT }, end = submit;
+
+	end.op = LOST_END;
+	submit.id = recorder_loss(t->recorder, LOSS_INSERT_FAILED);
+	end.id = recorder_loss(t->recorder, LOSS_MISMATCH) + recorder_loss(t->recorder, LOSS_EVICTED);
+	if (submit.id)
+		tracer_say(t, &submit);
+	if (end.id)
+		tracer_say(t, &end);
+}
+
 int tracer_stop(struct tracer *t, struct error *e)
 {
-	// Before it stops, which takes a while: what threads do behind the last record nobody knows.
-	struct event stop = { .type = EVENT_STOP, .time = clock_monotonic() };
-	int err = recorder_stop(t->recorder, e);
+	struct event stop = { .type = EVENT_STOP };
+	int err;
 
+	// Before it stops, which takes a while: what threads do behind the last record nobody knows.
+	stop.time = t->stop = clock_monotonic();
+	err = recorder_stop(t->recorder, e);
 	if (err)
 		return err;
 	err = say_losses(t, stop.time);
+	say_lost_io(t, stop.time);
 	tracer_requests_end(t, stop.time);
 	tracer_say(t, &stop);
 	if (t->error)

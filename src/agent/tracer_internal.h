@@ -23,7 +23,7 @@ struct tracer {
 	bool starting;
 	struct event *early;
 	size_t n_early, cap_early;
-	uint64_t start;
+	uint64_t start, stop; // 0 = not yet
 	uint64_t losses[TIMELINE_LOSSES];
 	int error;
 };

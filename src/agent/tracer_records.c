@@ -177,7 +177,7 @@ static void ended(struct tracer *t, const struct end_rec *r)
 		e.flags = EVENT_AGAIN;
 	if (r->reason == END_UNSEEN && !r->time) {
 		e.flags = EVENT_UNSEEN;
-		e.time = clock_monotonic();
+		e.time = t->stop ? t->stop : clock_monotonic();
 	}
 	tracer_say(t, &e);
 }

@@ -145,8 +145,8 @@ static void print_lost(const struct timeline_stats *s, struct buf *to)
 
 	for (unsigned i = 0; i < LOST_KINDS; i++)
 		if (s->lost[i])
-			buf_printf(to, "lost: %s %s (no room)%s\n", text_count(n, sizeof(n), s->lost[i]), lost_name(i),
-				   i <= LOST_THREAD ? "; a thread's time around them is unknown" : "");
+			buf_printf(to, "lost: %s %s%s\n", text_count(n, sizeof(n), s->lost[i]), lost_name(i),
+				   i <= LOST_THREAD ? " (no room); a thread's time around them is unknown" : "");
 	if (s->late)
 		buf_printf(to, "lost: the place of %s events that came too late\n", text_count(n, sizeof(n), s->late));
 	if (s->refused)

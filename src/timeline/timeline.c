@@ -204,8 +204,8 @@ static void lose(struct timeline *t, const struct event *e)
 	if (!e->id || e->op >= LOST_KINDS)
 		return;
 	t->stats.lost[e->op] += e->id;
-	snprintf(text, sizeof(text), "%s %s lost: no room between the kernel and blkprof", text_count(n, sizeof(n), e->id),
-		 lost_name(e->op));
+	snprintf(text, sizeof(text), "%s %s lost%s", text_count(n, sizeof(n), e->id), lost_name(e->op),
+		 e->op <= LOST_THREAD ? ": no room between the kernel and blkprof" : " between the kernel and blkprof");
 	timeline_note(t, e->time, text);
 }
 
