@@ -166,18 +166,20 @@ static struct sum *sum_of(struct storm *s, const struct request_record *r)
 static void add_to_sum(struct storm *s, struct request_record *r)
 {
 	struct sum *sum = sum_of(s, r);
-	uint64_t total = 0;
+	uint64_t total, first_bytes;
 
 	if (!sum) {
 		s->dropped++;
 		record_free(r);
 		return;
 	}
-	// A duration is a span and would not be added up: of a sum it is the sum.
+	// These are spans and would not be added up: of a sum they are the sum.
 	total = sum->record.times.value[METRIC_DURATION] + duration(r);
+	first_bytes = sum->record.times.value[METRIC_TTFB] + r->times.value[METRIC_TTFB];
 	if (breakdown_merge(&sum->record.times, s->metrics, &r->times))
 		s->dropped++;
 	breakdown_set(&sum->record.times, METRIC_DURATION, total);
+	breakdown_set(&sum->record.times, METRIC_TTFB, first_bytes);
 	breakdown_set(&sum->record.times, METRIC_REQUESTS, sum->record.times.parts);
 	sum->record.incomplete |= r->incomplete;
 	s->summed++;

@@ -15,7 +15,7 @@
 
 struct told {
 	unsigned full, sums, threads;
-	uint64_t requests, duration, slowest_missing;
+	uint64_t requests, duration, ttfb, slowest_missing;
 	uint64_t oncpu;
 	bool has[5000];
 	struct request_record last;
@@ -26,6 +26,7 @@ static void tell(void *context, const struct request_record *r)
 	struct told *t = context;
 
 	t->duration += r->times.value[METRIC_DURATION];
+	t->ttfb += r->times.value[METRIC_TTFB];
 	t->oncpu += r->times.value[METRIC_ONCPU];
 	if (r->kind == REQUEST_ONE) {
 		t->full++;
@@ -58,6 +59,7 @@ static void storms_are_bounded_and_exact(void **state)
 
 		snprintf(r.handler, sizeof(r.handler), "/h%u", i % 3);
 		breakdown_set(&r.times, METRIC_DURATION, took);
+		breakdown_set(&r.times, METRIC_TTFB, took);
 		breakdown_set(&r.times, METRIC_ONCPU, took / 2);
 		sum += took;
 		storm_add(s, &r);
@@ -67,6 +69,7 @@ static void storms_are_bounded_and_exact(void **state)
 	assert_int_equal(told.sums, 3);
 	assert_int_equal(told.requests, 5000);
 	assert_int_equal(told.duration, sum);
+	assert_int_equal(told.ttfb, sum);
 	assert_int_equal(storm_summed(s), 4900);
 	for (unsigned i = 0; i < 5000; i++)
 		if ((i * 7919) % 5000 + 1 > 4950)
