@@ -11,6 +11,7 @@
 #include "agent/view.h"
 #include "wire/batch.h"
 
+#define HEADER_MAX 64
 #define KEY(s, k, t, field) { .section = s, .key = k, .type = t, .offset = offsetof(struct agent_config, field) }
 #define RANGE(s, k, t, field, low, high)                                                                            \
 	{ .section = s, .key = k, .type = t, .offset = offsetof(struct agent_config, field), .min = low, .max = high }
@@ -48,12 +49,13 @@ static const struct config_key keys[] = {
 	KEY("requests", "cmdline", CONFIG_LIST, requests_cmdline),
 	KEY("requests", "keep_params", CONFIG_LIST, keep_params),
 	KEY("requests", "plugins", CONFIG_TEXT, plugins),
+	KEY("requests", "trace_header", CONFIG_TEXT, trace_header),
 };
 
 static const struct agent_config defaults = {
 	.node = "", .backend = "auto", .labels_set = "comm", .listen = "127.0.0.1:6061", .token_file = "", .tls_cert = "",
 	.tls_key = "", .tls_client_ca = "", .window = 10000000000, .memory = 128 << 20, .rate = 250,
-	.directory = "/var/lib/blkprof/spool", .max_size = 1 << 30, .key = "", .plugins = "",
+	.directory = "/var/lib/blkprof/spool", .max_size = 1 << 30, .key = "", .plugins = "", .trace_header = "X-Trace-Id",
 };
 
 static int choose_node(struct agent_config *c, struct error *e)
@@ -86,6 +88,13 @@ static int check_labels(const struct agent_config *c, struct error *e)
 	return 0;
 }
 
+static bool is_header_name(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len && len <= HEADER_MAX && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == len;
+}
+
 static int check(struct agent_config *c, struct error *e)
 {
 	const struct config_list *lists[] = { &c->exclude, &c->pid, &c->comm, &c->cgroup, &c->device, &c->op };
@@ -98,6 +107,9 @@ static int check(struct agent_config *c, struct error *e)
 		return error_set(e, -EINVAL, "backend = '%.40s'; there are auto, fentry, kprobe and tracepoint", c->backend);
 	if (label_set_parse(c->labels_set, &c->label_set))
 		return error_set(e, -EINVAL, "labels = '%.40s'; there are all, comm (few and comm), few and none", c->labels_set);
+	if (!is_header_name(c->trace_header))
+		return error_set(e, -EINVAL, "trace_header = '%.40s' is no name of a header; it has letters, digits, '-', '_' and '.', "
+				 "at most %d", c->trace_header, HEADER_MAX);
 	if (!*c->directory)
 		return error_set(e, -EINVAL, "directory in [spool] is empty; name a folder on a disk of this node");
 	return check_labels(c, e) ? -EINVAL : choose_node(c, e);

@@ -26,7 +26,7 @@ struct agent_config {
 	struct config_pairs labels;
 	// [requests]
 	struct config_list requests_comm, requests_pid, requests_cgroup, requests_cmdline, keep_params;
-	const char *plugins;
+	const char *plugins, *trace_header;
 
 	struct config *texts; // owns what the pointers above point to
 	char node_name[65];   // of `node`, or the host's

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/requests.h"
 #include "common/clock.h"
@@ -159,6 +160,7 @@ static void release(struct agent_requests *a)
 	for (unsigned i = 0; i < p->n_keep; i++)
 		free((void *)p->keep[i]);
 	free((void *)a->options.plugins);
+	free((void *)a->options.trace_header);
 	buf_free(&a->json);
 	free(a->ends);
 	pthread_mutex_destroy(&a->lock);
@@ -196,6 +198,8 @@ static int copy_options(struct agent_requests *a, const struct agent_config *c, 
 	a->options.window = c->window;
 	a->options.java_names = c->java_attach;
 	if (!err && *c->plugins && !(a->options.plugins = strdup(c->plugins)))
+		err = error_set(e, -ENOMEM, "no memory for [requests]");
+	if (!err && !(a->options.trace_header = strdup(c->trace_header)))
 		err = error_set(e, -ENOMEM, "no memory for [requests]");
 	memcpy(a->node, c->node_name, sizeof(a->node));
 	return err;
@@ -244,7 +248,7 @@ bool agent_requests_same(const struct agent_requests *a, const struct agent_conf
 	return same_list(&c->requests_pid, t->pid, t->n_pid) && same_list(&c->requests_comm, t->comm, t->n_comm) &&
 	       same_list(&c->requests_cgroup, t->cgroup, t->n_cgroup) && same_list(&c->requests_cmdline, t->cmdline, t->n_cmdline) &&
 	       same_list(&c->keep_params, a->options.params.keep, a->options.params.n_keep) && a->options.window == c->window &&
-	       a->options.java_names == c->java_attach &&
+	       a->options.java_names == c->java_attach && !strcasecmp(a->options.trace_header, c->trace_header) &&
 	       !strcmp(a->options.plugins ? a->options.plugins : "", c->plugins);
 }
 
