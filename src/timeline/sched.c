@@ -170,8 +170,6 @@ static void show_switch(struct timeline *t, const struct event *e, const struct 
 		task_of(leaves, &task);
 		take_off(t, e->time, leaves, e->cpu, TRACE_RUNNABLE);
 	}
-	if (comes)
-		take_off(t, e->time, comes, e->cpu, TRACE_RUNNABLE);
 	// Who leaves was there, also when its arrival was lost.
 	put(t, e->time, e->cpu, TRACE_RUNNABLE, &task);
 	task = idle;
@@ -218,6 +216,8 @@ void sched_switch(struct timeline *t, const struct event *e)
 	if (comes) {
 		end_wait(t, comes, e->time);
 		name(t, comes, e->comm, e->time);
+		if (t->trace) // of the CPU where it was seen last, if its leaving was lost
+			take_off(t, e->time, comes, e->cpu, TRACE_RUNNABLE);
 		thread_arrives(comes, e->time, e->cpu);
 		t->running[e->cpu] = comes;
 	}

@@ -74,8 +74,44 @@ static void end(struct run *r, uint64_t time)
 	assert_int_equal(timeline_end(r->t, NULL), 0);
 }
 
+static uint64_t number_in(const struct field *message, unsigned number)
+{
+	struct field f;
+
+	return field_get(message->data, message->len, number, 0, &f) ? f.value : 0;
+}
+
+// Who leaves a CPU was there, and nobody is on two.
+static void check_cpus(struct run *r)
+{
+	enum { CPUS = 4 };
+	const uint8_t *at = r->out.data;
+	struct field packet, bundle, event, body;
+	uint64_t on[CPUS] = { 0 }, next;
+	bool bad = false;
+
+	while (field_next(&at, r->out.data + r->out.len, &packet, &bad)) {
+		if (!field_get(packet.data, packet.len, PACKET_FTRACE, 0, &bundle))
+			continue;
+		for (unsigned i = 0; field_get(bundle.data, bundle.len, BUNDLE_EVENT, i, &event); i++) {
+			uint64_t cpu = number_in(&bundle, BUNDLE_CPU);
+
+			if (!field_get(event.data, event.len, FTRACE_SWITCH, 0, &body))
+				continue;
+			assert_in_range(cpu, 0, CPUS - 1);
+			assert_int_equal(number_in(&body, SWITCH_PREV_PID), on[cpu]);
+			next = number_in(&body, SWITCH_NEXT_PID);
+			for (unsigned c = 0; next && c < CPUS; c++)
+				assert_int_not_equal(on[c], next);
+			on[cpu] = next;
+		}
+	}
+	assert_false(bad);
+}
+
 static void done(struct run *r)
 {
+	check_cpus(r);
 	timeline_free(r->t);
 	buf_free(&r->out);
 	free(r);
@@ -240,6 +276,17 @@ static void who_waits_in_the_trace_is_not_woken_there(void **state)
 	assert_int_equal(time_in(r, A, THREAD_RUNNABLE), 50 + 50 + 100);
 	assert_int_equal(ftrace_events(r, FTRACE_WAKING, 0, 0), 2);
 	done(r);
+}
+
+static void nobody_is_on_two_cpus_of_the_trace(void **state)
+{
+	struct run *r = begin(0);
+
+	there(r, A, 0, EVENT_RUNNING);
+	switched(r, 1100, 1, 0, A, 0, 0); // its leaving of CPU 0 was lost
+	switched(r, 1200, 0, 0, B, 0, 0);
+	end(r, 1300);
+	done(r); // which looks at it
 }
 
 static void threads_come_and_go_and_numbers_come_again(void **state)
@@ -501,6 +548,7 @@ int main(void)
 		cmocka_unit_test(a_waking_before_its_switch_ends_the_sleep),
 		cmocka_unit_test(who_waits_in_the_trace_is_not_woken_there),
 		cmocka_unit_test(lost_events_make_time_unknown),
+		cmocka_unit_test(nobody_is_on_two_cpus_of_the_trace),
 		cmocka_unit_test(threads_come_and_go_and_numbers_come_again),
 		cmocka_unit_test(exec_of_another_thread_takes_the_first_ones_number),
 		cmocka_unit_test(numbers_that_are_given_up_are_dead_in_the_trace),
