@@ -103,6 +103,29 @@ static bool keep_head(struct flow *f, struct connection *c, const struct req_eve
 	return true;
 }
 
+// A head whose first line was looked at is whole when an empty line comes: others of its bytes need no look at all of it.
+static bool may_be_whole(const struct connection *c, const struct piece *p)
+{
+	const char *data = (const char *)c->head.data, *end = data + c->head.len;
+	size_t old = c->head.len - p->known;
+	const char *at = data + (old > 2 ? old - 2 : 0);
+
+	if (!old || !memchr(data, '\n', old))
+		return true;
+	for (; (at = memchr(at, '\n', (size_t)(end - at))); at++) {
+		size_t left = (size_t)(end - at);
+
+		if ((left > 1 && at[1] == '\n') || (left > 2 && at[1] == '\r' && at[2] == '\n'))
+			return true;
+	}
+	return false;
+}
+
+static enum http_result parse_kept(const struct flow *f, const struct connection *c, const struct piece *p, struct http_head *ret)
+{
+	return may_be_whole(c, p) ? http_parse_head(c->head.data, c->head.len, f->options.trace_header, ret) : HTTP_MORE;
+}
+
 static void read_head(struct flow *f, struct connection *c, const struct req_event *e, struct piece *p)
 {
 	struct http_head head;
@@ -112,7 +135,7 @@ static void read_head(struct flow *f, struct connection *c, const struct req_eve
 		p->total = 0;
 		return;
 	}
-	switch (http_parse_head(c->head.data, c->head.len, f->options.trace_header, &head)) {
+	switch (parse_kept(f, c, p, &head)) {
 	case HTTP_HEAD:
 		take_head(f, c, e, &head, p);
 		return;

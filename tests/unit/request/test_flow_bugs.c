@@ -287,6 +287,29 @@ static void unfinished_heads_are_bounded(void **state)
 	traffic_free(t);
 }
 
+// The same, byte by byte, in many short lines: each byte must not cost a look at all before it.
+static void heads_in_single_bytes(void **state)
+{
+	static const char line[] = "GET /drip HTTP/1.1\r\n", end[] = "X-Trace-Id: 7\n\r\n";
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	for (unsigned i = 0; line[i]; i++)
+		reads(t, 1, 2, (char[]){ line[i], 0 });
+	for (unsigned i = 0; i < 60000; i++)
+		reads(t, 1, 2, (char[]){ "a:b\n"[i % 4], 0 });
+	assert_int_equal(flow_open(t->flow), 0);
+	for (unsigned i = 0; end[i]; i++)
+		reads(t, 1, 2, (char[]){ end[i], 0 });
+	assert_int_equal(flow_open(t->flow), 1);
+	writes(t, 1, 2, OK);
+	asks_next(t, 1, 2);
+	assert_string_equal(t->got[0].path, "/drip");
+	assert_string_equal(t->got[0].trace_id, "7");
+	assert_int_equal(value(&t->got[0], METRIC_REQ_BYTES), sizeof(line) - 1 + 60000 + sizeof(end) - 1);
+	assert_int_equal(flow_count(t->flow, FLOW_HEADS_DROPPED), 0);
+	traffic_free(t);
+}
+
 static void pipelines_are_bounded(void **state)
 {
 	struct traffic *t = traffic_new(0, 0, 0);
@@ -444,6 +467,7 @@ int main(void)
 		cmocka_unit_test(large_calls),			cmocka_unit_test(heads_longer_than_what_is_kept),
 		cmocka_unit_test(answered_before_the_head_was_whole), cmocka_unit_test(descriptors_are_used_again),
 		cmocka_unit_test(tables_are_bounded_and_say_so), cmocka_unit_test(unfinished_heads_are_bounded),
+		cmocka_unit_test(heads_in_single_bytes),
 		cmocka_unit_test(pipelines_are_bounded),	cmocka_unit_test(other_protocols),
 		cmocka_unit_test(damaged_events),		cmocka_unit_test(a_process_that_ends),
 		cmocka_unit_test(thread_numbers_are_used_again), cmocka_unit_test(connections_that_the_kernel_forgot),
