@@ -10,10 +10,16 @@
 #define HANDLERS_MAX 1024
 #define HANDLERS_SHOWN 20
 
+struct mean {
+	double sum;
+	uint64_t of; // requests of which it is known
+};
+
 struct handler {
 	char name[220];
 	uint64_t requests;
-	double duration, io, oncpu, lock, longest;
+	double longest;
+	struct mean duration, io, oncpu, lock;
 };
 
 struct requests_table {
@@ -58,9 +64,17 @@ static void print_text(FILE *to, const char *text, const char *end)
 	fprintf(to, "%s%s", clean, end);
 }
 
-static double known(double ms)
+static void add_known(struct mean *m, double ms, uint64_t requests)
 {
-	return ms > 0 ? ms : 0;
+	if (ms < 0)
+		return;
+	m->sum += ms;
+	m->of += requests;
+}
+
+static double mean(const struct mean *m)
+{
+	return m->of ? m->sum / (double)m->of : -1;
 }
 
 static struct handler *handler_of(struct requests_table *t, const struct requests_row *row)
@@ -89,10 +103,10 @@ void requests_table_add_sum(struct requests_table *t, const struct requests_row 
 
 	t->requests += row->requests;
 	h->requests += row->requests;
-	h->duration += known(row->duration);
-	h->io += known(row->io);
-	h->oncpu += known(row->oncpu);
-	h->lock += known(row->lock);
+	add_known(&h->duration, row->duration, row->requests);
+	add_known(&h->io, row->io, row->requests);
+	add_known(&h->oncpu, row->oncpu, row->requests);
+	add_known(&h->lock, row->lock, row->requests);
 	if (longest > h->longest)
 		h->longest = longest;
 }
@@ -176,7 +190,7 @@ static int by_duration(const void *a, const void *b)
 {
 	const struct handler *x = a, *y = b;
 
-	return x->duration > y->duration ? -1 : x->duration < y->duration;
+	return x->duration.sum > y->duration.sum ? -1 : x->duration.sum < y->duration.sum;
 }
 
 static void print_handlers(const struct requests_table *t, const char *by, FILE *to)
@@ -192,14 +206,13 @@ static void print_handlers(const struct requests_table *t, const char *by, FILE 
 		by);
 	for (unsigned i = 0; i < n; i++) {
 		const struct handler *h = &sorted[i];
-		double count = (double)h->requests;
 
 		fprintf(to, "%9llu", (unsigned long long)h->requests);
-		print_ms(to, h->duration / count);
+		print_ms(to, mean(&h->duration));
 		print_ms(to, h->longest);
-		print_ms(to, h->io / count);
-		print_ms(to, h->oncpu / count);
-		print_ms(to, h->lock / count);
+		print_ms(to, mean(&h->io));
+		print_ms(to, mean(&h->oncpu));
+		print_ms(to, mean(&h->lock));
 		fprintf(to, "  ");
 		print_text(to, h->name, "\n");
 	}
