@@ -55,6 +55,12 @@ static void take_off(struct timeline *t, uint64_t time, const struct thread *th,
 		put(t, time, th->cpu, state, &idle);
 }
 
+// For a reader of the trace it waits for a CPU already, and is not woken again.
+static bool waits_in_trace(const struct thread *th)
+{
+	return th->displaced || th->state == THREAD_RUNNABLE || th->state == THREAD_PREEMPTED;
+}
+
 // ---- slices of waits
 
 static const char *wait_name(const struct thread *th, const struct event *e)
@@ -237,7 +243,7 @@ void sched_waking(struct timeline *t, const struct event *e)
 {
 	struct thread *th = sched_thread_of(t, e->tid, e->tgid, NULL, e->time);
 	enum thread_state was = th ? th->state : THREAD_UNKNOWN;
-	bool waits = th && th->displaced;
+	bool waits = th && waits_in_trace(th);
 	struct trace_task task;
 
 	if (!th || !thread_wakes(th, e))
@@ -255,9 +261,11 @@ void sched_new(struct timeline *t, const struct event *e)
 {
 	struct thread *old = thread_table_find(t->threads, e->tid), *th;
 	struct trace_task task;
+	bool waits = false;
 
 	if (old && old->state != THREAD_DEAD && old->first != e->time) {
 		old->surprises++; // its end was lost, and its number is another's
+		waits = waits_in_trace(old);
 		end_wait(t, old, e->time);
 		if (t->trace)
 			take_off(t, e->time, old, EVENT_CPUS, TRACE_DEAD);
@@ -268,7 +276,7 @@ void sched_new(struct timeline *t, const struct event *e)
 		return;
 	thread_enter(th, THREAD_RUNNABLE, e->time);
 	th->cpu = e->cpu;
-	if (!t->trace)
+	if (!t->trace || waits)
 		return;
 	task_of(th, &task);
 	trace_waking(t->trace, e->time, e->cpu, e->other_tid, &task);
