@@ -360,20 +360,20 @@ bool document_next_text(const struct document_field *f, const char **at, struct 
 
 double document_double(const struct document_field *f)
 {
-	char text[64];
-	char *own;
+	char few[64], *text = few;
 	double v;
 
 	if (f->type != DOCUMENT_NUMBER)
 		return 0;
-	if (f->value_len < sizeof(text)) {
-		memcpy(text, f->value, f->value_len);
-		text[f->value_len] = 0;
-		return strtod(text, NULL);
-	}
-	own = strndup(f->value, f->value_len);
-	v = own ? strtod(own, NULL) : 0;
-	free(own);
+	if (f->value_len >= sizeof(few))
+		text = malloc((size_t)f->value_len + 1);
+	if (!text)
+		return 0;
+	memcpy(text, f->value, f->value_len);
+	text[f->value_len] = 0;
+	v = strtod(text, NULL);
+	if (text != few)
+		free(text);
 	return v;
 }
 
