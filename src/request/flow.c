@@ -215,6 +215,14 @@ static void switch_protocol(struct flow *f, struct connection *c)
 		f->options.ignore(f->options.context, c->key);
 }
 
+// Refused before its body was asked for: what comes next is another request.
+static void no_body(struct connection *c)
+{
+	c->first->expects = false;
+	c->body_left = 0;
+	c->body_open = false;
+}
+
 static void on_answer(struct flow *f, struct connection *c, const struct req_event *e, const char *payload)
 {
 	struct open_request *r = c->first;
@@ -223,12 +231,15 @@ static void on_answer(struct flow *f, struct connection *c, const struct req_eve
 	if (!status) {
 		status = answer_status(r, e, payload);
 		if (status >= 100 && status < 200 && status != 101) {
+			r->expects = false;
 			r->resp_bytes += (uint64_t)e->result;
 			r->answer_size = 0;
 			return;
 		}
 		r->record->status = status > 0 ? status : 0;
 	}
+	if (r->expects && status >= 200 && !r->next)
+		no_body(c);
 	request_written(f, r, e);
 	if (status == 101)
 		switch_protocol(f, c);

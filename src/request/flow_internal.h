@@ -25,6 +25,7 @@ struct open_request {
 	uint32_t tid, tgid;
 	bool answered, bound, shared, handed_over, waits;
 	bool upgrade_h2c; // it asks for HTTP/2
+	bool expects;	  // its body comes only once that was asked for
 	struct req_sums base, last;
 	uint64_t wait_blocked[WAITS], client_blocked[WAITS];
 	uint64_t disk_max;

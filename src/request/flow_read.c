@@ -30,6 +30,7 @@ static void count_read(struct flow *f, struct connection *c, const struct req_ev
 	if (!c->end)
 		return;
 	c->end->req_bytes += bytes;
+	c->end->expects = false;
 	request_bind(f, c->first, e);
 }
 

@@ -138,6 +138,7 @@ struct open_request *request_open(struct flow *f, struct connection *c, const st
 	f->n_requests++;
 	r->connection = c;
 	r->upgrade_h2c = head && head->upgrade_h2c;
+	r->expects = head && head->expects_continue;
 	r->start = c->head_start ? c->head_start : e->exit;
 	r->record->number = ++c->requests;
 	r->record->connection = c->key;

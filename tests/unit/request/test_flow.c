@@ -189,6 +189,25 @@ static void interim_answers_end_nothing(void **state)
 	traffic_free(t);
 }
 
+// A body that was never asked for does not come: what follows is a request of its own.
+static void refused_before_the_body(void **state)
+{
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	reads(t, 1, 2, "POST /up HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 50000\r\n\r\n");
+	writes(t, 1, 2, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+	asks_next(t, 1, 2);
+	assert_int_equal(t->n, 1);
+	reads(t, 1, 2, GET);
+	writes(t, 1, 2, OK);
+	asks_next(t, 1, 2);
+	assert_int_equal(t->n, 2);
+	assert_int_equal(t->got[0].status, 401);
+	assert_int_equal(t->got[1].status, 200);
+	assert_string_equal(t->got[1].method, "GET");
+	traffic_free(t);
+}
+
 static void slow_reader(void **state)
 {
 	struct traffic *t = traffic_new(0, 0, 0);
@@ -261,6 +280,7 @@ int main(void)
 		cmocka_unit_test(line_split_over_packets_and_threads), cmocka_unit_test(pipelined),
 		cmocka_unit_test(body_of_a_slow_client),     cmocka_unit_test(bodies_are_skipped),
 		cmocka_unit_test(chunked_both_ways),	     cmocka_unit_test(interim_answers_end_nothing),
+		cmocka_unit_test(refused_before_the_body),
 		cmocka_unit_test(slow_reader),		     cmocka_unit_test(status_line_in_pieces),
 		cmocka_unit_test(trace_ids),		     cmocka_unit_test(end_of_input_after_the_answer),
 	};
