@@ -51,6 +51,19 @@ static int grow(struct order *o)
 	return 0;
 }
 
+// Losses and ends that nobody saw have the time at which user space found out: records of before may still be on their way.
+static bool is_of_ring(const struct event *e)
+{
+	return e->type != EVENT_LOST && !(e->type == EVENT_END && e->flags & EVENT_UNSEEN);
+}
+
+static bool may_have_earlier(const struct order *o)
+{
+	uint64_t first = o->heap[0].event.time;
+
+	return o->n <= o->max && (o->newest < first || o->newest - first < o->window);
+}
+
 int order_add(struct order *o, const struct event *e)
 {
 	struct item item = { .event = *e, .number = o->number++ };
@@ -62,7 +75,7 @@ int order_add(struct order *o, const struct event *e)
 		o->late++;
 		item.event.time = o->taken;
 	}
-	if (item.event.time > o->newest)
+	if (is_of_ring(e) && item.event.time > o->newest)
 		o->newest = item.event.time;
 	for (at = o->n++; at && before(&item, &o->heap[(at - 1) / 2]); at = (at - 1) / 2)
 		o->heap[at] = o->heap[(at - 1) / 2];
@@ -87,7 +100,7 @@ static void remove_first(struct order *o)
 
 bool order_take(struct order *o, bool all, struct event *ret)
 {
-	if (!o->n || (!all && o->n <= o->max && o->newest - o->heap[0].event.time < o->window))
+	if (!o->n || (!all && may_have_earlier(o)))
 		return false;
 	*ret = o->heap[0].event;
 	o->taken = ret->time;

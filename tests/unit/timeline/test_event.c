@@ -152,6 +152,27 @@ static void order_sorts_within_its_window(void **state)
 	order_free(o);
 }
 
+static void order_waits_for_the_ring_behind_a_loss(void **state)
+{
+	struct order *o = order_new(100, 1000);
+	struct event lost = { .type = EVENT_LOST, .time = 5000 }, e = { .type = EVENT_SWITCH }, got;
+
+	for (e.time = 1000; e.time < 1100; e.time += 20)
+		order_add(o, &e);
+	order_add(o, &lost);
+	assert_false(order_take(o, false, &got)); // earlier ones of other CPUs may come yet
+	e.time = 990;
+	order_add(o, &e);
+	e.time = 1095;
+	order_add(o, &e);
+	assert_true(order_take(o, false, &got) && got.time == 990);
+	while (order_take(o, true, &got))
+		;
+	assert_int_equal(got.type, EVENT_LOST);
+	assert_int_equal(order_late(o), 0);
+	order_free(o);
+}
+
 static void order_holds_no_more_than_it_may(void **state)
 {
 	struct order *o = order_new(UINT64_MAX, 10);
@@ -173,7 +194,7 @@ int main(void)
 		cmocka_unit_test(each_type_comes_back),	      cmocka_unit_test(switches_keep_everything),
 		cmocka_unit_test(what_is_malformed_is_refused), cmocka_unit_test(what_is_unknown_is_skipped),
 		cmocka_unit_test(a_file_says_what_it_is),      cmocka_unit_test(order_sorts_within_its_window),
-		cmocka_unit_test(order_holds_no_more_than_it_may),
+		cmocka_unit_test(order_waits_for_the_ring_behind_a_loss), cmocka_unit_test(order_holds_no_more_than_it_may),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
