@@ -155,10 +155,21 @@ static int set_comm(struct event *e, const uint8_t *body, size_t len, size_t at)
 
 static int set_text(struct event *e, const uint8_t *body, size_t len, size_t at, char *text)
 {
-	if (at >= len || body[at] || len - at - 1 > EVENT_TEXT_MAX)
+	uint64_t later;
+	size_t used;
+
+	if (at >= len)
 		return -EINVAL;
-	memcpy(text, body + at + 1, len - at - 1);
-	text[len - at - 1] = 0;
+	for (unsigned n = body[at++]; n; n--) { // of a later version
+		used = varint_get(body + at, len - at, &later);
+		if (!used)
+			return -EINVAL;
+		at += used;
+	}
+	if (len - at > EVENT_TEXT_MAX)
+		return -EINVAL;
+	memcpy(text, body + at, len - at);
+	text[len - at] = 0;
 	e->text = text;
 	e->text_len = (uint32_t)strlen(text);
 	return 0;

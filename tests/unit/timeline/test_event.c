@@ -80,6 +80,7 @@ static void what_is_malformed_is_refused(void **state)
 {
 	static const uint8_t too_long[] = { EVENT_STOP, 0xff, 0xff, 0xff, 0x7f }, no_field[] = { EVENT_STOP, 0 },
 			     overflow[] = { EVENT_DEVICE, 6, 0xff, 0xff, 0xff, 0xff, 0xff, 0 },
+			     cut[] = { EVENT_DEVICE, 3, 1, 2, 7 },
 			     comm[] = { EVENT_RENAME, 6, 1, 0, 1, 1, 9, 'x' }, cpu[] = { EVENT_RENAME, 6, 1, 0xff, 0x7f, 1, 1, 0 };
 	struct event e;
 	struct error error;
@@ -87,19 +88,23 @@ static void what_is_malformed_is_refused(void **state)
 	assert_int_equal(event_decode(too_long, sizeof(too_long), &e, text, &error), -EINVAL);
 	assert_int_equal(event_decode(no_field, sizeof(no_field), &e, text, &error), -EINVAL);
 	assert_int_equal(event_decode(overflow, sizeof(overflow), &e, text, &error), -EINVAL);
+	assert_int_equal(event_decode(cut, sizeof(cut), &e, text, &error), -EINVAL);
 	assert_int_equal(event_decode(comm, sizeof(comm), &e, text, &error), -EINVAL);
 	assert_int_equal(event_decode(cpu, sizeof(cpu), &e, text, &error), -EINVAL);
 }
 
 static void what_is_unknown_is_skipped(void **state)
 {
-	static const uint8_t type[] = { 200, 2, 1, 2 }, field[] = { EVENT_STOP, 2, 7, 99 };
+	static const uint8_t type[] = { 200, 2, 1, 2 }, field[] = { EVENT_STOP, 2, 7, 99 },
+			     before_text[] = { EVENT_DEVICE, 7, 1, 2, 0x85, 1, 7, 'v', 'd' };
 	struct event e;
 
 	assert_int_equal(event_decode(type, sizeof(type), &e, text, NULL), sizeof(type));
 	assert_int_equal(e.type, 0);
 	assert_int_equal(event_decode(field, sizeof(field), &e, text, NULL), sizeof(field));
 	assert_int_equal(e.time, 7);
+	assert_int_equal(event_decode(before_text, sizeof(before_text), &e, text, NULL), sizeof(before_text));
+	assert_string_equal(e.text, "vd");
 }
 
 static void a_file_says_what_it_is(void **state)
