@@ -60,6 +60,9 @@ static int choose_path(struct run *r, struct error *e)
 	if (!strcmp(r->path, "-") && isatty(STDOUT_FILENO))
 		return error_set(e, -EINVAL, "option --output: '-' is a terminal here, and a trace is no text; allowed: a file, or "
 					     "standard output into a pipe or a file");
+	if (r->o->raw && !strcmp(r->o->raw, "-") && isatty(STDOUT_FILENO))
+		return error_set(e, -EINVAL, "option --raw: '-' is a terminal here, and the stream is no text; allowed: a file, or "
+					     "standard output into a pipe or a file");
 	return 0;
 }
 
@@ -78,6 +81,11 @@ static int write_trace(void *context, const void *data, size_t len)
 	struct run *r = context;
 
 	return r->trace_error = outfile_write(&r->trace, data, len);
+}
+
+static int raw_failed(const struct run *r, int err, struct error *e)
+{
+	return error_set(e, err, "cannot write %s: %s; name another file with --raw", r->o->raw, strerror(-err));
 }
 
 static bool same_file(const char *a, const char *b)
@@ -107,6 +115,8 @@ static int open_files(struct run *r, struct error *e)
 	if (!err && r->o->raw) {
 		err = outfile_open(&r->raw, r->o->raw, e);
 		r->has_raw = !err;
+		if (err)
+			raw_failed(r, err, e);
 		event_file_begin(&r->raw_data);
 	}
 	if (err)
@@ -119,8 +129,10 @@ static int close_files(struct run *r, bool keep, struct error *e)
 {
 	struct error other = { 0 };
 	int err = r->has_trace ? outfile_close(&r->trace, keep, e) : 0;
-	int raw_err = r->has_raw ? outfile_close(&r->raw, keep && !err, err ? &other : e) : 0;
+	int raw_err = r->has_raw ? outfile_close(&r->raw, keep && !err, &other) : 0;
 
+	if (raw_err && !err)
+		raw_failed(r, raw_err, e);
 	r->has_trace = r->has_raw = false;
 	return err ? err : raw_err;
 }
@@ -135,7 +147,7 @@ static int flush_raw(struct run *r, size_t least)
 		return 0;
 	err = outfile_write(&r->raw, r->raw_data.data, r->raw_data.len);
 	r->raw_data.len = 0;
-	return err ? file_write_explain(r->o->raw, err, &r->error) : 0;
+	return err ? raw_failed(r, err, &r->error) : 0;
 }
 
 static int take(void *context, const struct event *e)

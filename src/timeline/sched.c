@@ -75,7 +75,9 @@ static const char *wait_name(const struct thread *th, const struct event *e)
 		return "stopped";
 	if (e->flags & EVENT_SYSCALL)
 		return "system call";
-	return th->state == THREAD_SLEEPING ? "sleep" : "page fault";
+	if (th->state == THREAD_SLEEPING)
+		return "sleep";
+	return syscall_name(0) ? "page fault" : thread_state_name(th->state); // where system calls are not told apart
 }
 
 static void end_wait(struct timeline *t, struct thread *th, uint64_t time)
