@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test: timeout=600
 """With --rate 0 a profile equals what a program did, in operations and bytes per function, for every way to do I/O."""
+import os
+
 from lib import devices, testing
 from lib.blkprof import record_load
 from lib.load import by_function, ioload_args
