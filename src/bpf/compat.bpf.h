@@ -77,22 +77,7 @@ static __always_inline bool is_zone_append(u32 op)
 	return false;
 }
 
-/* Since 6.10. Kernels that preempt BPF programs skip a program for other tasks while one that runs it on their CPU is
- * preempted: ours must not be. What remains are the moments before the first and behind the second of these. */
-extern void bpf_preempt_disable(void) __ksym __weak;
-extern void bpf_preempt_enable(void) __ksym __weak;
-
-static __always_inline void hold_cpu(void)
-{
-	if (config.hold_cpu)
-		bpf_preempt_disable();
-}
-
-static __always_inline void release_cpu(void)
-{
-	if (config.hold_cpu)
-		bpf_preempt_enable();
-}
+#include "bpf/hold_cpu.bpf.h"
 
 /* REQ_CGROUP_PUNT: bios that submit_bio sees twice, up to 6.3. */
 enum req_flag_bits {

@@ -60,21 +60,7 @@ struct {
 	__type(value, struct req_thread);
 } blank SEC(".maps");
 
-/* Since 6.10: see compat.bpf.h. */
-extern void bpf_preempt_disable(void) __ksym __weak;
-extern void bpf_preempt_enable(void) __ksym __weak;
-
-static __always_inline void hold_cpu(void)
-{
-	if (config.hold_cpu)
-		bpf_preempt_disable();
-}
-
-static __always_inline void release_cpu(void)
-{
-	if (config.hold_cpu)
-		bpf_preempt_enable();
-}
+#include "bpf/hold_cpu.bpf.h"
 
 static __always_inline void lose(enum req_loss cause)
 {

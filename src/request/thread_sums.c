@@ -130,15 +130,24 @@ void thread_sums_ended(struct thread_sums *t, uint32_t tid)
 		one->ended = true;
 }
 
-void thread_sums_name(struct thread_sums *t, uint32_t tid, const char *name)
+// Of a thread that something else than a look tells of; NULL where it finds no room.
+static struct one_thread *heard_of(struct thread_sums *t, uint32_t tid)
 {
 	struct one_thread *one = find(t, tid);
 
 	if (!one)
 		one = make(t, tid);
+	if (one)
+		one->heard = t->latest;
+	return one;
+}
+
+void thread_sums_name(struct thread_sums *t, uint32_t tid, const char *name)
+{
+	struct one_thread *one = heard_of(t, tid);
+
 	if (!one)
 		return;
-	one->heard = t->latest;
 	text_sanitize(one->name, sizeof(one->name), name, strlen(name));
 }
 
@@ -151,13 +160,10 @@ const char *thread_sums_name_of(const struct thread_sums *t, uint32_t tid)
 
 void thread_sums_attribute(struct thread_sums *t, uint32_t tid, const struct req_sums *from, const struct req_sums *to)
 {
-	struct one_thread *one = find(t, tid);
+	struct one_thread *one = heard_of(t, tid);
 
 	if (!one)
-		one = make(t, tid);
-	if (!one)
 		return;
-	one->heard = t->latest;
 	sums_add_between(from, to, &one->requests);
 }
 
