@@ -49,14 +49,20 @@ def record_threads(folder, *args, options=()):
     return tracing, after, counts
 
 
+def record_known(folder, what, prefix, n, times):
+    """(tracing, its threads called PREFIX, switches at the end) of a whole trace whose times are the kernel's."""
+    tracing, after, counts = record_threads(folder, what, n, times)
+    check_trace(tracing.trace, what)
+    tids = named(tracing.trace, prefix)
+    check_equal(len(tids), n, "threads of " + what)
+    check_totals(tracing, after, tids, what)
+    return tracing, tids, counts
+
+
 def hogs_share_one_cpu():
     with scratch() as folder:
-        tracing, after, counts = record_threads(folder, "hogs", 4, 150)
+        tracing, tids, _ = record_known(folder, "hogs", "hog-", 4, 150)
         t = tracing.trace
-        check_trace(t, "hogs")
-        tids = named(t, "hog-")
-        check_equal(len(tids), 4, "hogs")
-        check_totals(tracing, after, tids, "hogs")
         for tid in tids:
             check_between(t.total(tid, RUNNING) / 1e6, 145, 400, "CPU of a hog, ms")
         check(sum(t.total(tid, PREEMPTED) for tid in tids) > 100e6, "hogs on one CPU are preempted")
@@ -65,11 +71,8 @@ def hogs_share_one_cpu():
 
 def convoy_waits_for_its_lock():
     with scratch() as folder:
-        tracing, after, counts = record_threads(folder, "convoy", 4, 200)
+        tracing, tids, _ = record_known(folder, "convoy", "convoy-", 4, 200)
         t = tracing.trace
-        check_trace(t, "convoy")
-        tids = named(t, "convoy-")
-        check_totals(tracing, after, tids, "convoy")
         waits = [s for s in t.track_slices("wait") if t.tid(s) in tids and s.name == "futex"]
         check(len(waits) > 100, "only %d waits for the lock" % len(waits))
         wakers = {s.waker for s in t.states if s.tid in tids and s.state == RUNNABLE}
@@ -78,12 +81,8 @@ def convoy_waits_for_its_lock():
 
 def pipeline_hands_on():
     with scratch() as folder:
-        tracing, after, counts = record_threads(folder, "pipeline", 5, 2000)
+        tracing, tids, counts = record_known(folder, "pipeline", "stage-", 5, 2000)
         t = tracing.trace
-        check_trace(t, "pipeline")
-        tids = named(t, "stage-")
-        check_equal(len(tids), 5, "stages")
-        check_totals(tracing, after, tids, "pipeline")
         for tid in tids:
             left = [s for s in t.states if s.tid == tid and s.state in (SLEEPING, PREEMPTED, BLOCKED, DISK)]
             check_equal(len(left), sum(counts[tid]), "switches of stage %d" % tid)
