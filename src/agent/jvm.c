@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/jvm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/procs_maps.h"
+#include "agent/procs_mounts.h"
+#include "common/file.h"
+
+#define TEXT_MAX (2u << 20) // of arguments, and of the environment
+#define FILE_BYTES_MAX (1u << 20)
+
+struct search {
+	struct jvm *jvm;
+	bool found, other; // other: a JVM of another kind
+};
+
+static bool take_mapping(const struct procmaps_entry *e, void *context)
+{
+	size_t len = procmaps_strip_deleted(e->path, e->path_len, &(bool){ false });
+	const char *slash = memrchr(e->path, '/', len), *name = slash ? slash + 1 : e->path;
+	struct search *s = context;
+
+	if (!slash || !e->inode)
+		return true;
+	len -= (size_t)(name - e->path);
+	s->other |= len > 5 && !memcmp(name, "libj9", 5);
+	if (!s->found && e->executable && len == 9 && !memcmp(name, "libjvm.so", 9)) {
+		s->found = true;
+		s->jvm->start = e->start;
+		s->jvm->limit = e->limit;
+		s->jvm->offset = e->offset;
+	}
+	return true;
+}
+
+static int find_library(pid_t pid, struct jvm *jvm)
+{
+	struct search s = { .jvm = jvm };
+	int err = procs_maps_read(pid, take_mapping, &s);
+
+	if (err)
+		return err;
+	return s.found && !s.other ? 0 : -ENOENT;
+}
+
+static int open_of(pid_t pid, const char *name)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+// A whole path in the process's root, another one below its folder: no link leads out of them.
+static int find_file(pid_t pid, const char *path)
+{
+	bool whole = *path == '/';
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_NO_MAGICLINKS | (whole ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) };
+	int folder = open_of(pid, whole ? "root" : "cwd"), fd;
+
+	if (folder < 0)
+		return folder;
+	fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+	if (fd < 0)
+		fd = -errno;
+	close(folder);
+	return fd;
+}
+
+// A regular file that no server has to answer for.
+static bool may_read(pid_t pid, int fd)
+{
+	enum mount_kind kind;
+	char mounts[64];
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID, &st) || !S_ISREG(st.stx_mode))
+		return false;
+	snprintf(mounts, sizeof(mounts), "/proc/%d/mountinfo", pid);
+	kind = mounts_kind(mounts, st.stx_mnt_id);
+	return kind == MOUNT_LOCAL || kind == MOUNT_LAYERED;
+}
+
+static bool read_file(void *context, const char *name, size_t len, struct buf *ret)
+{
+	pid_t pid = *(pid_t *)context;
+	char path[PATH_MAX];
+	int fd, err = -EACCES;
+
+	if (!len || len >= sizeof(path) || memchr(name, 0, len))
+		return false;
+	memcpy(path, name, len);
+	path[len] = 0;
+	fd = find_file(pid, path);
+	if (fd < 0)
+		return false;
+	if (may_read(pid, fd)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		err = file_read(path, FILE_BYTES_MAX, ret);
+	}
+	close(fd);
+	return !err;
+}
+
+static bool is_launcher(pid_t pid)
+{
+	char path[64], target[PATH_MAX];
+	const char *slash;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, target, sizeof(target));
+	if (n <= 0)
+		return false;
+	n = (ssize_t)procmaps_strip_deleted(target, (size_t)n, &(bool){ false });
+	slash = memrchr(target, '/', (size_t)n);
+	return slash && target + n - slash == 5 && !memcmp(slash, "/java", 5);
+}
+
+// What was read before it became too much is there.
+static int read_text(pid_t pid, const char *name, struct buf *b, bool *unread)
+{
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	err = file_read(path, TEXT_MAX, b);
+	*unread |= err == -EFBIG;
+	return err == -EFBIG ? 0 : err;
+}
+
+static int read_options(pid_t pid, struct jvm_options *ret)
+{
+	struct buf arguments = { 0 }, environment = { 0 };
+	bool unread = false;
+	int err = read_text(pid, "cmdline", &arguments, &unread);
+
+	if (!err)
+		err = read_text(pid, "environ", &environment, &unread);
+	if (!err) {
+		struct jvm_options_source source = {
+			.arguments = (char *)arguments.data, .arguments_len = arguments.len,
+			.environment = (char *)environment.data, .environment_len = environment.len,
+			.launcher = is_launcher(pid), .file = read_file, .context = &pid,
+		};
+
+		jvm_options_parse(&source, ret);
+		ret->unread |= unread;
+	}
+	buf_free(&arguments);
+	buf_free(&environment);
+	return err;
+}
+
+int jvm_find(pid_t pid, struct jvm *ret)
+{
+	struct jvm jvm = { 0 };
+	int err = find_library(pid, &jvm);
+
+	if (!err)
+		err = read_options(pid, &jvm.options);
+	if (!err)
+		*ret = jvm;
+	return err;
+}
