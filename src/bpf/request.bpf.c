@@ -32,11 +32,11 @@ static __always_inline void begin_call(struct req_thread *t, struct pt_regs *reg
 	t->arg2 = call_argument(regs, 2);
 	t->action = action;
 	t->inode = 0;
-	t->call = call_kind(t, action);
+	t->call = call_kind(t, action, regs);
 	t->enter = now;
 	t->fault = 0;
 	t->fault_waited = 0;
-	if (t->call == CALL_SOCKET_READ)
+	if (t->call == CALL_SOCKET_READ && t->inode)
 		connection_asked(t, now);
 	else if (action == ACTION_CLOSE)
 		connection_closing(t, (u32)t->arg0, now);
@@ -76,6 +76,9 @@ static __always_inline void end_call(struct req_thread *t, struct pt_regs *regs,
 	sums = &t->sums.calls[call];
 	sums->ops++;
 	sums->ns += now - t->enter;
+	/* A look at what is there moves nothing. */
+	if (call == CALL_SOCKET_READ && !t->inode)
+		return;
 	if (result > 0 && moves_bytes(call))
 		sums->bytes += (u64)result;
 	if (call == CALL_SOCKET_READ)

@@ -183,6 +183,8 @@ static __always_inline void emit(struct req_thread *t, u16 type, s64 result, u64
 		EMIT_SIZED(512);
 	} else if (size <= 1536) {
 		EMIT_SIZED(1536);
+	} else if (size <= 4096) {
+		EMIT_SIZED(4096);
 	} else {
 		EMIT_SIZED(REQ_PAYLOAD_MAX);
 	}
@@ -294,12 +296,14 @@ static __always_inline void connection_read(struct req_thread *t, s64 result, u6
 	c->flags &= ~(REQ_CONN_ANSWERED | REQ_CONN_ENDED);
 	if (++c->reads > READS_WITH_TEXT && size > 64)
 		size = 64;
+	else if (c->reads > 1 && size > 4096)
+		size = 4096;
 	if (size > REQ_PAYLOAD_MAX)
 		size = REQ_PAYLOAD_MAX;
 	tell(t, c, REQ_READ, result, at, at ? size : 0);
 }
 
-#define WRITE_TEXT 64
+#define WRITE_TEXT 512 /* the head of an answer says where the next one begins */
 
 static __always_inline void connection_written(struct req_thread *t, s64 result, u64 now)
 {

@@ -30,7 +30,7 @@ struct files_struct {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs___call {
-	unsigned long di, si, dx, orig_ax;
+	unsigned long di, si, dx, r10, orig_ax;
 };
 #else
 struct pt_regs___call {
@@ -48,9 +48,10 @@ static __always_inline u64 call_argument(struct pt_regs *regs, u32 i)
 	struct pt_regs___call *r = (struct pt_regs___call *)regs;
 
 #if defined(__TARGET_ARCH_x86)
-	return i == 0 ? BPF_CORE_READ(r, di) : i == 1 ? BPF_CORE_READ(r, si) : BPF_CORE_READ(r, dx);
+	return i == 0 ? BPF_CORE_READ(r, di) : i == 1 ? BPF_CORE_READ(r, si) : i == 2 ? BPF_CORE_READ(r, dx) : BPF_CORE_READ(r, r10);
 #else
-	return i == 0 ? BPF_CORE_READ(r, orig_x0) : i == 1 ? BPF_CORE_READ(r, regs[1]) : BPF_CORE_READ(r, regs[2]);
+	return i == 0 ? BPF_CORE_READ(r, orig_x0) : i == 1 ? BPF_CORE_READ(r, regs[1]) :
+						    i == 2 ? BPF_CORE_READ(r, regs[2]) : BPF_CORE_READ(r, regs[3]);
 #endif
 }
 
@@ -145,7 +146,36 @@ static __always_inline u8 by_class(struct req_thread *t, u8 on_disk, u8 on_socke
 	}
 }
 
-static __always_inline u8 call_kind(struct req_thread *t, u8 action)
+#define MSG_OOB 1
+#define MSG_PEEK 2
+#define MSG_ERRQUEUE 0x2000
+
+/* Of a socket: `flags` of a call that only looks take nothing off the connection. */
+static __always_inline u8 receive_kind(struct req_thread *t, u64 flags)
+{
+	u8 call = by_class(t, CALL_SOCKET_READ, CALL_SOCKET_READ);
+
+	if (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE))
+		t->inode = 0;
+	return call;
+}
+
+/* Between a pipe or a file and a socket. */
+static __always_inline u8 copy_kind(struct req_thread *t)
+{
+	u64 inode = 0;
+
+	if (file_class((u32)t->arg2, &inode) == FILE_SOCKET) {
+		t->inode = inode;
+		return CALL_COPY;
+	}
+	if (file_class((u32)t->arg0, &inode) != FILE_SOCKET)
+		return CALL_COPY;
+	t->inode = inode;
+	return CALL_SOCKET_READ;
+}
+
+static __always_inline u8 call_kind(struct req_thread *t, u8 action, struct pt_regs *regs)
 {
 	u64 inode = 0;
 
@@ -165,8 +195,9 @@ static __always_inline u8 call_kind(struct req_thread *t, u8 action)
 	case ACTION_PWRITEV:
 		return by_class(t, CALL_WRITEV, CALL_SOCKET_WRITE);
 	case ACTION_RECV:
+		return receive_kind(t, call_argument(regs, 3));
 	case ACTION_RECVMSG:
-		return by_class(t, CALL_SOCKET_READ, CALL_SOCKET_READ);
+		return receive_kind(t, t->arg2);
 	case ACTION_SEND:
 	case ACTION_SENDMSG:
 		return by_class(t, CALL_SOCKET_WRITE, CALL_SOCKET_WRITE);
@@ -175,9 +206,7 @@ static __always_inline u8 call_kind(struct req_thread *t, u8 action)
 			t->inode = inode;
 		return CALL_COPY;
 	case ACTION_COPY:
-		if (file_class((u32)t->arg2, &inode) == FILE_SOCKET)
-			t->inode = inode;
-		return CALL_COPY;
+		return copy_kind(t);
 	case ACTION_FSYNC:
 		return CALL_FSYNC;
 	case ACTION_FDATASYNC:

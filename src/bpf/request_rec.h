@@ -123,7 +123,7 @@ enum req_event_type {
 };
 
 #define REQ_COMM 16
-#define REQ_PAYLOAD_MAX 4096
+#define REQ_PAYLOAD_MAX 8192 /* what servers let the head of a request be */
 
 /* Followed by payload_size bytes. A REQ_NEXT has neither these nor the sums. */
 struct req_event {
