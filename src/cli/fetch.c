@@ -203,8 +203,10 @@ int fetch_to(const char *url, struct fetch_request *r, struct buf *to, struct er
 		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
 		curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, r->token);
 	}
-	if (r->ca)
+	if (r->ca) {
 		curl_easy_setopt(curl, CURLOPT_CAINFO, r->ca);
+		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); // or the system's would be trusted too
+	}
 	curl_easy_setopt(curl, CURLOPT_SSLCERT, r->cert);
 	curl_easy_setopt(curl, CURLOPT_SSLKEY, r->key);
 	err = perform(&d, url, e);

@@ -37,6 +37,7 @@ const struct metric collector_metrics[] = {
 	M(solr_update_errors, "solr_update_errors_total", NULL, "Updates that Solr did not take.", METRIC_COUNTER),
 	M(solr_aside, "solr_not_indexed_total", "cause=\"refused\"", "Requests that are not in Solr and never will be.", METRIC_COUNTER),
 	M(solr_dropped, "solr_not_indexed_total", "cause=\"retention\"", NULL, METRIC_COUNTER),
+	M(solr_itself, "solr_not_indexed_total", "cause=\"itself\"", NULL, METRIC_COUNTER),
 	M(solr_damaged, "solr_damaged_batches_total", NULL, "Batches of requests that the store could not give back.", METRIC_COUNTER),
 	M(solr_waiting, "solr_waiting_requests", NULL, "Requests in the store that are not in Solr yet.", METRIC_GAUGE),
 	M(solr_failing, "solr_failing", NULL, "1 while requests cannot be indexed.", METRIC_GAUGE),

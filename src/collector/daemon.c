@@ -139,7 +139,8 @@ static int open_store(struct collector *c, struct error *e)
 static int start_solr(struct collector *c, struct error *e)
 {
 	const struct collector_settings *s = &c->settings;
-	struct solr_index_options o = { .client = { .url = s->solr_url, .user = s->solr_user, .password_file = s->solr_password_file },
+	struct solr_index_options o = { .client = { .url = s->solr_url, .user = s->solr_user, .password_file = s->solr_password_file,
+						    .ca = s->solr_ca },
 					.batch = s->solr_batch, .commit_within = s->solr_commit_within, .directory = s->directory,
 					.store = c->store, .counters = &c->counters, .say = say };
 	struct indexing_place unused;

@@ -33,6 +33,7 @@ static const struct config_key keys[] = {
 	{ "solr", "url", CONFIG_LIST, AT(solr_url), 0, 0 },
 	{ "solr", "user", CONFIG_TEXT, AT(solr_user), 0, 0 },
 	{ "solr", "password_file", CONFIG_TEXT, AT(solr_password_file), 0, 0 },
+	{ "solr", "ca", CONFIG_TEXT, AT(solr_ca), 0, 0 },
 	{ "solr", "batch", CONFIG_U32, AT(solr_batch), 1, 100000 },
 	{ "solr", "commit_within", CONFIG_TIME, AT(solr_commit_within), 1e6, 3600e9 },
 };
@@ -113,8 +114,18 @@ int settings_read(const char *path, struct collector_settings *ret, struct confi
 	return 0;
 }
 
+static bool any_https(const struct config_list *url)
+{
+	for (unsigned i = 0; i < url->n; i++)
+		if (!strncmp(url->item[i], "https://", 8))
+			return true;
+	return false;
+}
+
 void settings_warnings(const struct collector_settings *s, struct buf *to)
 {
+	if (s->solr_ca && !any_https(&s->solr_url))
+		buf_printf(to, "[solr] ca: no url begins with https://, so nothing is checked against it\n");
 	if (!*s->listen && (s->token_file || s->tls_cert || s->tls_client_ca))
 		buf_printf(to, "[collector] token_file and tls_*: listen is empty, so nothing is served over HTTP\n");
 }

@@ -16,7 +16,7 @@ struct collector_settings {
 	const char *directory;
 	uint64_t max_age, max_size;
 	struct config_list solr_url;
-	const char *solr_user, *solr_password_file;
+	const char *solr_user, *solr_password_file, *solr_ca;
 	uint32_t solr_batch;
 	uint64_t solr_commit_within;
 };

@@ -14,14 +14,16 @@
 #define CONNECT_SECONDS 10L
 #define ANSWER_SECONDS 120L // a Solr that merges takes its time
 #define PASSWORD_MAX 1024
+#define CA_MAX (4u << 20)
 
 struct solr_client {
 	struct solr_client_options options;
 	CURL *curl;
-	struct curl_slist *json;
+	struct curl_slist *get, *json; // headers
 	unsigned at; // the address that answered last
 	struct buf answer;
 	char password[PASSWORD_MAX + 1];
+	char why[CURL_ERROR_SIZE];
 };
 
 static size_t on_data(char *data, size_t size, size_t n, void *context)
@@ -60,6 +62,25 @@ static int read_password(struct solr_client *c, struct error *e)
 	return 0;
 }
 
+// libcurl reads it for each connection: what is wrong with it is to be known at the start.
+static int check_ca(const struct solr_client *c, struct error *e)
+{
+	static const char mark[] = "-----BEGIN CERTIFICATE-----";
+	const char *path = c->options.ca;
+	struct buf b = { 0 };
+	int err;
+
+	if (!path)
+		return 0;
+	err = file_read(path, CA_MAX, &b);
+	if (err)
+		error_set(e, err, "cannot read [solr] ca = %s: %s", path, strerror(-err));
+	else if (!memmem(b.data, b.len, mark, sizeof(mark) - 1))
+		err = error_set(e, -EINVAL, "[solr] ca = %s holds no certificate: it is to be the authority's that signed Solr's, as PEM", path);
+	buf_free(&b);
+	return err;
+}
+
 static void configure(struct solr_client *c)
 {
 	curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -72,11 +93,44 @@ static void configure(struct solr_client *c)
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFODATA, c);
 	curl_easy_setopt(c->curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->why);
+	if (c->options.ca) {
+		curl_easy_setopt(c->curl, CURLOPT_CAINFO, c->options.ca);
+		curl_easy_setopt(c->curl, CURLOPT_CAPATH, NULL); // or the system's would be trusted too
+	}
 	if (c->options.user) {
 		curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
 		curl_easy_setopt(c->curl, CURLOPT_USERNAME, c->options.user);
 		curl_easy_setopt(c->curl, CURLOPT_PASSWORD, c->password);
 	}
+}
+
+static int add_header(struct curl_slist **to, const char *line)
+{
+	struct curl_slist *more = curl_slist_append(*to, line);
+
+	*to = more ? more : *to;
+	return more ? 0 : -ENOMEM;
+}
+
+// The trace id in both forms: an agent may have been told another name than X-Trace-Id.
+static int make_headers(struct solr_client *c)
+{
+	const char *id = c->options.trace_id;
+	char plain[80], parent[100];
+	int err = 0;
+
+	snprintf(plain, sizeof(plain), "X-Trace-Id: %.32s", id ? id : "");
+	snprintf(parent, sizeof(parent), "traceparent: 00-%.32s-%.16s-00", id ? id : "", id ? id : "");
+	for (unsigned i = 0; id && i < 2 && !err; i++) {
+		err = add_header(i ? &c->json : &c->get, plain);
+		if (!err)
+			err = add_header(i ? &c->json : &c->get, parent);
+	}
+	if (!err)
+		err = add_header(&c->json, "Content-Type: application/json");
+	// No "Expect: 100-continue": it costs a round trip for each batch.
+	return err ? err : add_header(&c->json, "Expect:");
 }
 
 int solr_client_new(const struct solr_client_options *options, struct solr_client **ret, struct error *e)
@@ -88,13 +142,11 @@ int solr_client_new(const struct solr_client_options *options, struct solr_clien
 		return error_set(e, -ENOMEM, "out of memory");
 	c->options = *options;
 	err = curl_global_init(CURL_GLOBAL_DEFAULT) ? error_set(e, -ENOMEM, "cannot start libcurl") : read_password(c, e);
+	if (!err)
+		err = check_ca(c, e);
 	if (!err) {
 		c->curl = curl_easy_init();
-		// No "Expect: 100-continue": it costs a round trip for each batch.
-		c->json = curl_slist_append(NULL, "Content-Type: application/json");
-		if (c->json)
-			curl_slist_append(c->json, "Expect:");
-		err = c->curl && c->json ? 0 : error_set(e, -ENOMEM, "cannot start libcurl");
+		err = c->curl && !make_headers(c) ? 0 : error_set(e, -ENOMEM, "cannot start libcurl");
 	}
 	if (err) {
 		solr_client_free(c);
@@ -110,6 +162,7 @@ void solr_client_free(struct solr_client *c)
 	if (!c)
 		return;
 	curl_easy_cleanup(c->curl);
+	curl_slist_free_all(c->get);
 	curl_slist_free_all(c->json);
 	curl_global_cleanup();
 	buf_free(&c->answer);
@@ -120,6 +173,16 @@ void solr_client_free(struct solr_client *c)
 const char *solr_client_url(const struct solr_client *c)
 {
 	return c->options.url.item[c->at];
+}
+
+static int unreachable(const struct solr_client *c, CURLcode code, struct error *e)
+{
+	const char *base = solr_client_url(c), *why = *c->why ? c->why : curl_easy_strerror(code);
+
+	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+		return error_set(e, -EHOSTUNREACH, "Solr at %.150s: its certificate is not trusted by %s%.100s (%.150s): see [solr] ca", base,
+				 c->options.ca ? "ca = " : "the system's authorities", c->options.ca ? c->options.ca : "", why);
+	return error_set(e, -EHOSTUNREACH, "Solr at %.200s: %s", base, curl_easy_strerror(code));
 }
 
 // One address: the status, or a negative errno.
@@ -137,6 +200,7 @@ static int perform(struct solr_client *c, const char *path, struct error *e)
 		return error_set(e, -ENOMEM, "out of memory");
 	c->answer.len = 0;
 	c->answer.error = 0;
+	*c->why = 0;
 	curl_easy_setopt(c->curl, CURLOPT_URL, url);
 	code = curl_easy_perform(c->curl);
 	free(url);
@@ -144,7 +208,7 @@ static int perform(struct solr_client *c, const char *path, struct error *e)
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return error_set(e, -ECANCELED, "ended while Solr was asked");
 	if (code != CURLE_OK || !status)
-		return error_set(e, -EHOSTUNREACH, "Solr at %.200s: %s", base, curl_easy_strerror(code));
+		return unreachable(c, code, e);
 	buf_byte(&c->answer, 0);
 	if (c->answer.error)
 		return error_set(e, -ENOMEM, "out of memory");
@@ -174,7 +238,7 @@ static int request(struct solr_client *c, const char *path, const struct buf **r
 int solr_get(struct solr_client *c, const char *path, const struct buf **ret, struct error *e)
 {
 	curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
-	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->get);
 	return request(c, path, ret, e);
 }
 

@@ -15,6 +15,8 @@
 struct solr_client_options {
 	struct config_list url;	       // up to the collection
 	const char *user, *password_file; // NULL: nobody asks
+	const char *ca;		       // PEM; NULL: the system's authorities
+	const char *trace_id;	       // 32 hexadecimal digits that each request carries; NULL: none
 	const bool *stop;	       // set by another thread: a request at hand ends
 };
 

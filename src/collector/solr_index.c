@@ -11,6 +11,7 @@
 #include "collector/solr_aside.h"
 #include "collector/solr_batch.h"
 #include "collector/solr_check.h"
+#include "collector/solr_itself.h"
 #include "collector/solr_schema.h"
 #include "collector/store_indexing.h"
 #include "common/clock.h"
@@ -30,6 +31,8 @@ struct solr_index {
 	struct indexing_place place, read; // done; and behind the batch at hand
 	struct solr_batch batch;
 	struct document document;
+	struct solr_itself itself;
+	uint64_t of_itself; // records of the batch at hand that are left out
 	char update[64];
 	unsigned wait_ms, failures;
 	bool trouble, schema_fits;
@@ -63,12 +66,34 @@ static void rest(struct solr_index *x, unsigned ms)
 
 // ---- what is next ------------------------------------------------------------------------------------------------------
 
+static void tell_itself(struct solr_index *x, const struct solr_itself_process *p)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "process %lld of node %s has the core %s that requests are indexed into, and is followed itself: what it "
+		 "records of this core and of its threads is not indexed; leave the process out of [requests] in that agent.conf, or index "
+		 "into another Solr", (long long)p->pid, p->node, p->core);
+	x->options.say(x->options.say_context, line);
+}
+
+static bool is_itself(struct solr_index *x, const char *node)
+{
+	enum solr_itself_result r = solr_itself(&x->itself, node, &x->document);
+
+	if (r == SOLR_ITSELF_NEW)
+		tell_itself(x, &x->itself.process[x->itself.n - 1]);
+	x->of_itself += r != SOLR_ITSELF_NOT;
+	return r != SOLR_ITSELF_NOT;
+}
+
 static int take(void *context, const char *node, const void *document, size_t size)
 {
 	struct solr_index *x = context;
 	struct error why;
 	int err = document_read(document, size, &x->document, &why);
 
+	if (!err && is_itself(x, node))
+		return 0;
 	if (!err)
 		err = solr_check(&x->document, node, &why);
 	if (solr_batch_add(&x->batch, node, document, size, err ? why.text : NULL))
@@ -76,12 +101,31 @@ static int take(void *context, const char *node, const void *document, size_t si
 	return x->batch.n >= x->options.batch || x->batch.bytes.len >= BODY_MAX || x->batch.bytes.error;
 }
 
+// Somebody may have set the place back.
+static int look(struct solr_index *x, struct error *e)
+{
+	struct indexing_place now;
+	int err = indexing_place(x->reader, &now, e);
+
+	if (err)
+		return err;
+	if (now.batch != x->place.batch || now.record != x->place.record) {
+		x->options.say(x->options.say_context, "requests are indexed from an earlier place on, as was asked for");
+		x->counted = 0;
+	}
+	x->place = now;
+	return 0;
+}
+
 // A row that is damaged is left out.
 static int fill(struct solr_index *x, struct error *e)
 {
-	int err;
+	int err = look(x, e);
 
+	if (err)
+		return err;
 	solr_batch_clear(&x->batch);
+	x->of_itself = 0;
 	x->read = x->place;
 	err = indexing_read(x->reader, &x->read, take, x, e);
 	if (err == -EBADMSG) {
@@ -174,14 +218,15 @@ static void tell_aside(struct solr_index *x)
 
 static int advance(struct solr_index *x, struct error *e)
 {
-	int err = store_indexing_advance(x->options.store, &x->read, x->batch.n_refused, e);
+	int err = store_indexing_advance(x->options.store, &x->place, &x->read, x->batch.n_refused, e);
 
 	if (err)
 		return err;
 	metric_add(&x->options.counters->solr_aside, x->batch.n_refused);
+	metric_add(&x->options.counters->solr_itself, x->of_itself);
 	tell_aside(x);
 	x->place = x->read;
-	return 0;
+	return 0; // or it was set back: then the next look finds that
 }
 
 // ---- the thread --------------------------------------------------------------------------------------------------------
@@ -259,8 +304,11 @@ static void *run(void *context)
 
 static int start(struct solr_index *x, struct error *e)
 {
-	int err = solr_client_new(&x->options.client, &x->client, e);
+	int err = store_indexing_mark(x->options.store, x->itself.mark, e);
 
+	x->options.client.trace_id = x->itself.mark;
+	if (!err)
+		err = solr_client_new(&x->options.client, &x->client, e);
 	if (!err)
 		err = indexing_reader_new(x->options.store, &x->reader, e);
 	if (!err)
@@ -315,7 +363,7 @@ void solr_index_free(struct solr_index *x)
 int solr_init(const struct collector_settings *settings, void (*say)(void *context, const char *text), void *context, struct error *e)
 {
 	struct solr_client_options o = { .url = settings->solr_url, .user = settings->solr_user,
-					 .password_file = settings->solr_password_file };
+					 .password_file = settings->solr_password_file, .ca = settings->solr_ca };
 	struct solr_client *c;
 	int err = solr_client_new(&o, &c, e);
 

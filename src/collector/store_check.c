@@ -188,18 +188,8 @@ int store_compact(const char *directory, uint64_t *ret_before, uint64_t *ret_aft
 {
 	int64_t pages, unused = 1, size = 0, before = 0;
 	sqlite3 *db = NULL;
-	char *path;
-	int err = asprintf(&path, "%s/" STORE_FILE, directory) < 0 ? error_set(e, -ENOMEM, "out of memory") : 0;
+	int err = store_beside(directory, &db, e);
 
-	if (err)
-		return err;
-	if (access(path, F_OK))
-		err = errno == EACCES ? error_set(e, -EACCES, "it cannot be read by this user") :
-					error_set(e, -errno, "there is no store in it: %s", strerror(errno));
-	else if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-		err = db ? db_error(db, "open", e) : error_set(e, -ENOMEM, "out of memory");
-	if (!err)
-		sqlite3_busy_timeout(db, 10000);
 	if (!err)
 		err = db_number(db, "PRAGMA page_size", &size, e);
 	for (bool first = true; !err && unused; first = false) {
@@ -213,7 +203,6 @@ int store_compact(const char *directory, uint64_t *ret_before, uint64_t *ret_aft
 	if (!err)
 		err = db_exec(db, "PRAGMA wal_checkpoint(PASSIVE)", "shrink", e);
 	sqlite3_close(db);
-	free(path);
 	if (err)
 		return error_prefix(e, err, "%s", directory);
 	*ret_before = (uint64_t)(before * size);

@@ -64,6 +64,8 @@ struct store {
 int schema_open(sqlite3 *db, bool read_only, struct hash_secret *ret, struct error *e);
 // A connection for reading; the caller closes it.
 int store_reader(struct store *s, sqlite3 **ret, struct error *e);
+// A store of another process's, which may be running on it: the caller closes it.
+int store_beside(const char *directory, sqlite3 **ret, struct error *e);
 int store_begin(struct store *s, struct error *e);
 int store_commit(struct store *s, struct error *e); // on failure everything is undone
 void store_rollback(struct store *s);

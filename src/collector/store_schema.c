@@ -220,6 +220,35 @@ int store_reader(struct store *s, sqlite3 **ret, struct error *e)
 	return err;
 }
 
+static int check_there(const char *path, struct error *e)
+{
+	if (!access(path, F_OK))
+		return 0;
+	return errno == EACCES ? error_set(e, -EACCES, "it cannot be read by this user") :
+				 error_set(e, -errno, "there is no store in it: %s", strerror(errno));
+}
+
+int store_beside(const char *directory, sqlite3 **ret, struct error *e)
+{
+	sqlite3 *db = NULL;
+	char *path;
+	int err = asprintf(&path, "%s/" STORE_FILE, directory) < 0 ? error_set(e, -ENOMEM, "out of memory") : 0;
+
+	if (err)
+		return err;
+	err = check_there(path, e);
+	if (!err && sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+		err = db ? db_error(db, "open", e) : error_set(e, -ENOMEM, "out of memory");
+	free(path);
+	if (err) {
+		sqlite3_close(db);
+		return err;
+	}
+	sqlite3_busy_timeout(db, 10000);
+	*ret = db;
+	return 0;
+}
+
 static int open_files(struct store *s, struct error *e)
 {
 	int err = 0;
@@ -229,11 +258,7 @@ static int open_files(struct store *s, struct error *e)
 		s->path = NULL;
 		return error_set(e, -ENOMEM, "out of memory");
 	}
-	if (s->options.read_only && access(s->path, F_OK))
-		return errno == EACCES ? error_set(e, -EACCES, "it cannot be read by this user") :
-					 error_set(e, -errno, "there is no store in it: %s", strerror(errno));
-	if (!s->options.read_only)
-		err = lock_directory(s, e);
+	err = s->options.read_only ? check_there(s->path, e) : lock_directory(s, e);
 	if (!err)
 		err = connect(s->path, s->options.read_only, &s->db, e);
 	if (!err)

@@ -80,10 +80,11 @@ static void places_are_kept(void **state)
 	assert_int_equal(store_indexing_start(s, true, &place, NULL), 0);
 	assert_int_equal(store_indexing_counts(s, &counts, NULL), 0);
 	assert_int_equal(counts.waiting, 3 * BATCH_DOCUMENTS);
+	again = place;
 	d = read_from(s, &place, 13);
 	assert_int_equal(d.n, 13);
 	assert_int_equal(d.last, 202);
-	assert_int_equal(store_indexing_advance(s, &place, 2, NULL), 0);
+	assert_int_equal(store_indexing_advance(s, &again, &place, 2, NULL), 0);
 	store_close(s);
 	s = open_quiet(directory);
 	assert_int_equal(store_indexing_start(s, true, &again, NULL), 0);
@@ -96,10 +97,65 @@ static void places_are_kept(void **state)
 	d = read_from(s, &again, 1000);
 	assert_int_equal(d.n, 17);
 	assert_int_equal(d.last, 309);
-	assert_int_equal(store_indexing_advance(s, &again, 0, NULL), 0);
+	assert_int_equal(store_indexing_advance(s, &place, &again, 0, NULL), 0);
 	assert_int_equal(read_from(s, &again, 1000).n, 0);
 	put_requests(s, 4, T0 + 4 * S, 3);
 	assert_int_equal(read_from(s, &again, 1000).n, 3);
+	store_close(s);
+	remove_tree(directory);
+	free(directory);
+}
+
+// While it is indexed: what is on its way when the place is set back does not move it forward again.
+static void a_place_is_set_back(void **state)
+{
+	char *directory = make_directory();
+	struct store *s = open_quiet(directory);
+	struct indexing_place place = { 0 }, start, now;
+	struct indexing_reader *r;
+	uint64_t waiting = 0;
+
+	for (unsigned i = 1; i <= 4; i++)
+		put_requests(s, i, T0 + i * S, BATCH_DOCUMENTS);
+	assert_int_equal(store_indexing_start(s, true, &start, NULL), 0);
+	assert_int_equal(indexing_reader_new(s, &r, NULL), 0);
+	place = start;
+	assert_int_equal(read_from(s, &place, 35).n, 35);
+	assert_int_equal(store_indexing_again(directory, T0 + 2 * S, &waiting, NULL), 0);
+	assert_int_equal(waiting, 4 * BATCH_DOCUMENTS); // it is further back still
+	assert_int_equal(store_indexing_advance(s, &start, &place, 0, NULL), 0);
+	assert_int_equal(indexing_place(r, &now, NULL), 0);
+	assert_true(now.batch == place.batch && now.record == place.record);
+	assert_int_equal(store_indexing_again(directory, T0 + 3 * S + 1, &waiting, NULL), 0);
+	assert_int_equal(waiting, 2 * BATCH_DOCUMENTS);
+	start = place;
+	read_from(s, &place, 5);
+	assert_int_equal(store_indexing_advance(s, &start, &place, 1, NULL), 0);
+	assert_int_equal(indexing_place(r, &now, NULL), 0);
+	assert_int_equal(now.record, 0);
+	assert_int_equal(read_from(s, &now, 1000).n, 2 * BATCH_DOCUMENTS);
+	assert_int_equal(store_indexing_again(directory, T0 + 100 * S, &waiting, NULL), 0);
+	assert_int_equal(waiting, 2 * BATCH_DOCUMENTS);
+	assert_int_equal(store_indexing_again(directory, 0, &waiting, NULL), 0);
+	assert_int_equal(waiting, 4 * BATCH_DOCUMENTS);
+	indexing_reader_free(r);
+	store_close(s);
+	assert_int_equal(store_indexing_again("/nowhere", 0, &waiting, NULL), -ENOENT);
+	remove_tree(directory);
+	free(directory);
+}
+
+static void a_mark_is_kept(void **state)
+{
+	char *directory = make_directory(), mark[INDEXING_MARK_SIZE], again[INDEXING_MARK_SIZE];
+	struct store *s = open_quiet(directory);
+
+	assert_int_equal(store_indexing_mark(s, mark, NULL), 0);
+	assert_int_equal(strspn(mark, "0123456789abcdef"), 32);
+	store_close(s);
+	s = open_quiet(directory);
+	assert_int_equal(store_indexing_mark(s, again, NULL), 0);
+	assert_string_equal(mark, again);
 	store_close(s);
 	remove_tree(directory);
 	free(directory);
@@ -110,14 +166,15 @@ static void what_retention_takes_is_counted(void **state)
 {
 	char *directory = make_directory();
 	struct store *s = open_quiet(directory);
-	struct indexing_place place = { 0 };
+	struct indexing_place place = { 0 }, start;
 	struct indexing_counts counts;
 
 	for (unsigned i = 1; i <= 4; i++)
 		put_requests(s, i, T0 + i * S, BATCH_DOCUMENTS);
-	assert_int_equal(store_indexing_start(s, true, &place, NULL), 0);
+	assert_int_equal(store_indexing_start(s, true, &start, NULL), 0);
+	place = start;
 	read_from(s, &place, 14);
-	assert_int_equal(store_indexing_advance(s, &place, 0, NULL), 0);
+	assert_int_equal(store_indexing_advance(s, &start, &place, 0, NULL), 0);
 	for (unsigned i = 0; i < 100 && store_maintain(s, T0 + 3 * HOUR, NULL) > 0; i++)
 		;
 	assert_int_equal(store_indexing_counts(s, &counts, NULL), 0);
@@ -202,6 +259,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_are_kept),
+		cmocka_unit_test(a_place_is_set_back),
+		cmocka_unit_test(a_mark_is_kept),
 		cmocka_unit_test(what_retention_takes_is_counted),
 		cmocka_unit_test(without_an_index_nothing_is_dropped),
 		cmocka_unit_test(the_older_go_first),

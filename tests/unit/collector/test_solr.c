@@ -13,6 +13,7 @@
 #include "collector/solr_batch.h"
 #include "collector/solr_check.h"
 #include "collector/solr_client.h"
+#include "collector/solr_itself.h"
 
 static int check_with(const char *field)
 {
@@ -96,6 +97,53 @@ static void a_document_without_a_field_does_not_fit(void **state)
 	assert_int_equal(document_read(text, sizeof(text) - 1, &d, NULL), 0);
 	assert_int_equal(solr_check(&d, "n1", &e), -EINVAL);
 	assert_string_equal(e.text, "it has no pid_i");
+}
+
+// ---- the index itself --------------------------------------------------------------------------------------------------
+
+#define MARK "0123456789abcdef0123456789abcdef"
+
+static enum solr_itself_result is_itself(struct solr_itself *s, const char *node, int pid, const char *kind, const char *core, int second,
+					 const char *trace)
+{
+	static struct document d;
+	char text[600];
+
+	snprintf(text, sizeof(text), "{\"id\":\"n1:1\",\"kind_s\":\"%s\",\"pid_i\":%d,\"core_s\":\"%s\",\"trace_id_s\":\"%s\","
+		 "\"event_timestamp_dt\":\"2026-11-30T08:%02d:%02d.5Z\"}", kind, pid, core, trace, second / 60, second % 60);
+	assert_int_equal(document_read(text, strlen(text), &d, NULL), 0);
+	return solr_itself(s, node, &d);
+}
+
+static void the_index_itself_is_known(void **state)
+{
+	struct solr_itself s = { .mark = MARK };
+
+	assert_int_equal(is_itself(&s, "n1", 7, "request", "blkprof", 0, "t1"), SOLR_ITSELF_NOT);
+	assert_int_equal(is_itself(&s, "n1", 7, "request", "blkprof", 1, MARK "0"), SOLR_ITSELF_NOT);
+	assert_int_equal(is_itself(&s, "n1", 7, "request", "blkprof", 1, MARK), SOLR_ITSELF_NEW);
+	assert_string_equal(s.process[s.n - 1].core, "blkprof");
+	assert_int_equal(is_itself(&s, "n1", 7, "request", "blkprof", 2, MARK), SOLR_ITSELF_IS);
+	assert_int_equal(is_itself(&s, "n1", 7, "handler", "blkprof", 2, ""), SOLR_ITSELF_IS);
+	assert_int_equal(is_itself(&s, "n1", 7, "thread", "", 2, ""), SOLR_ITSELF_IS);
+	assert_int_equal(is_itself(&s, "n1", 7, "request", "shop", 2, ""), SOLR_ITSELF_NOT);
+	assert_int_equal(is_itself(&s, "n1", 8, "thread", "", 2, ""), SOLR_ITSELF_NOT);
+	assert_int_equal(is_itself(&s, "n2", 7, "request", "blkprof", 2, ""), SOLR_ITSELF_NOT);
+	assert_int_equal(is_itself(&s, "n1", 7, "thread", "", 600, ""), SOLR_ITSELF_IS);
+	assert_int_equal(is_itself(&s, "n1", 7, "thread", "", 604, ""), SOLR_ITSELF_NOT);
+	assert_int_equal(is_itself(&s, "n1", 7, "request", "blkprof", 700, MARK), SOLR_ITSELF_IS);
+	assert_int_equal(is_itself(&s, "n1", 7, "thread", "", 604, ""), SOLR_ITSELF_IS);
+}
+
+static void many_indexes_take_turns(void **state)
+{
+	struct solr_itself s = { .mark = MARK };
+
+	for (int i = 0; i < 3 * SOLR_ITSELF_MAX; i++)
+		assert_int_equal(is_itself(&s, "n1", 100 + i, "request", "blkprof", i, MARK), SOLR_ITSELF_NEW);
+	assert_int_equal(s.n, SOLR_ITSELF_MAX);
+	assert_int_equal(is_itself(&s, "n1", 100 + 3 * SOLR_ITSELF_MAX - 1, "thread", "", 60, ""), SOLR_ITSELF_IS);
+	assert_int_equal(is_itself(&s, "n1", 100, "thread", "", 60, ""), SOLR_ITSELF_NOT);
 }
 
 // ---- batches: what Solr does, in small: it keeps those before the first bad one ------------------------------------------
@@ -214,6 +262,8 @@ static void refusals_that_are_tolerated_are_seen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_index_itself_is_known),
+		cmocka_unit_test(many_indexes_take_turns),
 		cmocka_unit_test(values_fit_their_types),
 		cmocka_unit_test(long_texts_do_not_fit),
 		cmocka_unit_test(a_node_speaks_for_itself),
