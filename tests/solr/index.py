@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # test: program=sanitized timeout=300
-"""A collector indexes records into a real Solr: into a bare one, while it is killed, while the collector is killed, and with
-documents among them that are not for Solr. What users ask first gets the right numbers."""
+"""A collector indexes records into a real Solr: into a bare one, while it is killed, while the collector is killed, with
+documents among them that are not for Solr, over TLS, and once more into one that has lost them. What users ask first gets the
+right numbers."""
 import contextlib
 import json
 import os
 import time
 
-from lib import requests, solr, testing
+from lib import requests, solr, testing, tls
 from lib.blkprof import run
 from lib.collector import Collector, free_port
 from lib.testing import check, check_between, check_equal, scratch, wait_for
@@ -131,6 +132,7 @@ def index():
         answers(server, records)
         lines = set_aside(collector.store, poison)
         check_between(lines, len(poison), len(poison) * 2, "lines of refused documents")
+        again(server, collector, records)
         # Nothing is sent twice once it is done.
         collector.stop()
         check_equal(collector.counters()["solr_waiting_requests"], 0, "requests that wait")
@@ -138,6 +140,45 @@ def index():
         time.sleep(2)
         collector.stop()
         check_equal(collector.counters()["solr_updates_total"], 0, "updates after another start")
+
+
+def delete(server, query):
+    answer = server.request("POST", "blkprof/update?commit=true", json.dumps({"delete": {"query": query}}))
+    check_equal(answer.status, 200, "documents deleted")
+
+
+def reindex(collector, time):
+    done = run("collector", "--reindex", time, "-c", collector.config)
+    check_equal(done.returncode, 0, "exit status of --reindex %s: %s" % (time, done.stderr))
+    return int(done.stdout.split(": ", 1)[1].split()[0])
+
+
+def all_there(server, records, what):
+    with contextlib.suppress(TimeoutError):
+        wait_for(lambda: server.count("blkprof") >= len(records), what, 60)
+    found = server.select("blkprof", q="*:*", rows=2 * len(records), fl="id")["response"]["docs"]
+    check_equal(len(found), len(records), what + ": documents")
+    check_equal({d["id"] for d in found}, {r["id"] for r in records}, what + ": their ids")
+
+
+def again(server, collector, records):
+    """Documents that Solr has lost come back from the store: its last seconds, while the collector runs, and all of them, by one
+    that starts."""
+    last = sorted(records, key=lambda r: r["event_timestamp_dt"])[len(records) - 1500]["event_timestamp_dt"]
+    late = sum(r["event_timestamp_dt"] >= last for r in records)
+    delete(server, 'event_timestamp_dt:["%s" TO *]' % last)
+    check_equal(server.count("blkprof"), len(records) - late, "documents left")
+    told = reindex(collector, last)
+    check(told >= late, "requests to be indexed again, of %d lost: %d" % (late, told))
+    all_there(server, records, "after --reindex TIME")
+    check("from an earlier place on" in collector.log(), "the collector says so")
+    collector.stop()
+    delete(server, "*:*")
+    check(reindex(collector, "all") >= len(records), "all requests of the store")
+    done = run("collector", "--reindex", "yesterday", "-c", collector.config)
+    check(done.returncode == 1 and "--reindex" in done.stderr, "a time that is none: " + done.stderr)
+    collector.start()
+    all_there(server, records, "after --reindex all")
 
 
 def wrong_collections():
@@ -172,6 +213,42 @@ def wrong_collections():
         check_equal(answer.status, 200, "the field is gone")
         done = run("collector", "--init-solr", "-c", config)
         check_equal((done.returncode, done.stdout.count("created the fields")), (0, 7), "--init-solr at last: " + done.stdout + done.stderr)
+        over_tls(stack, folder, server, user)
+
+
+def over_tls(stack, folder, server, user):
+    """A Solr behind TLS: only an authority that signed its certificate is trusted, and nothing is lost until it is named."""
+    right, wrong = tls.authority(folder, "right"), tls.authority(folder, "wrong")
+    front = stack.enter_context(tls.Front(server.port, tls.certificate(folder, "solr", "right")))
+    url = "[solr]\nurl = https://127.0.0.1:%d/solr/blkprof\ncommit_within = 200ms\n%s" % (front.port, user)
+    node = os.path.join(folder, "tls")
+    os.mkdir(node)
+
+    def collector(more):
+        return Collector(node, more=url + more)
+
+    def init(more):
+        return run("collector", "--init-solr", "-c", collector(more).config)
+    empty, none = os.path.join(folder, "empty"), os.path.join(folder, "none")
+    open(empty, "w").close()
+    for more, said in (("", "not trusted by the system's authorities"), ("ca = %s\n" % wrong, "not trusted by ca = " + wrong),
+                       ("ca = %s\n" % empty, "holds no certificate"), ("ca = %s\n" % none, "No such file")):
+        done = init(more)
+        check(done.returncode == 1 and done.stderr.count("\n") == 1 and said in done.stderr, "--init-solr with '%s': %s" % (more, done.stderr))
+    for broken in (empty, none):
+        done = run("collector", "-c", collector("ca = %s\n" % broken).config)
+        check(done.returncode == 1 and "ca = " in done.stderr, "a start with ca = %s: %s" % (broken, done.stderr))
+    made = requests.make("tls", 400, 8)
+    with collector("ca = %s\n" % wrong) as refusing:
+        check_equal(requests.send(refusing, "tls", made)["stored"], 4, "batches while Solr is not trusted")
+        wait_for(lambda: "not trusted by ca = " in refusing.log(), "the collector to say so", 30)
+        check_equal(server.count("blkprof"), 0, "documents in a Solr that is not trusted")
+        refusing.stop()
+        check_equal(refusing.counters()["solr_waiting_requests"], 400, "requests that wait")
+    done = init("ca = %s\n" % right)
+    check_equal(done.returncode, 0, "--init-solr over TLS: " + done.stderr)
+    with collector("ca = %s\n" % right):
+        all_there(server, made, "over TLS")
 
 
 testing.main(index, wrong_collections)
