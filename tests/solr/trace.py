@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # test: program=plain timeout=400
 """A real Solr is followed while 64 connections send it updates, searches, facets and small requests over a cold index. Each
-request is held against what the client sent and got, Solr's own log, and what /proc knows of the process; then the same by
-an agent, a collector and an analysis Solr that comes up when all is over. TRACE_REQUESTS (10048) is how many."""
+request is held against what the client sent and got, Solr's own log, Jetty's, and what /proc knows of the process; then the same by
+an agent, a collector and an analysis Solr that comes up when all is over. TRACE_REQUESTS (10048) is how many; 20 more come one by one."""
 import collections
 import contextlib
 import glob
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -19,10 +20,11 @@ from lib import blkprof, solr, solrload, testing
 from lib.agent import Agent
 from lib.collector import Collector, free_port
 from lib.solrload import facet, large, light, missing, search, update
+from lib.solrtruth import same_as_jetty, same_as_schedstat, schedstat
 from lib.testing import check, check_between, check_equal, scratch, wait_for
 
 REQUESTS = int(os.environ.get("TRACE_REQUESTS", "10048"))
-CONNECTIONS, DOCUMENTS, SHIPPED = 64, 8000, 1600
+CONNECTIONS, DOCUMENTS, SHIPPED, ALONE = 64, 8000, 1600, 20
 MIX = {light: 77, search: 8, update: 8, facet: 4, large: 2, missing: 1}
 
 
@@ -36,6 +38,7 @@ class Process:
             fields = f.read().rsplit(")", 1)[1].split()
         # With threads that have ended: a JVM's compilers come and go.
         self.cpu = (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+        self.threads = schedstat(pid)
         # Of the whole machine: a guest's threads seem to run while another guest does.
         with open("/proc/stat") as f:
             self.stolen = int(f.readline().split()[8]) * 1000 / os.sysconf("SC_CLK_TCK")
@@ -183,12 +186,13 @@ def cold_reads_show(sent, found):
 def live(server, folder):
     index = os.path.join(server.home, "traced", "data", "index")
     plans = solrload.plans("traced", CONNECTIONS, REQUESTS // CONNECTIONS, DOCUMENTS, MIX)
-    sent = [request for plan in plans for request in plan]
+    alone = [large("traced", "t%d-%d" % (CONNECTIONS, n), random.Random(n), DOCUMENTS, 1500) for n in range(ALONE)]
+    sent = [request for plan in plans for request in plan] + alone
     outside = Process(server.process.pid)
     with Follow(folder, server.process.pid) as follow:
         solrload.evict(server.process.pid, index)
         before, start = Process(server.process.pid), time.monotonic()
-        check_equal(solrload.run(server.port, plans), [], "what the client met")
+        check_equal(solrload.run(server.port, plans) + solrload.run(server.port, [alone]), [], "what the client met")
         print("   %d requests in %.1f s" % (len(sent), time.monotonic() - start), flush=True)
         time.sleep(1)
         after = Process(server.process.pid)
@@ -202,8 +206,10 @@ def live(server, folder):
     found = one_record_each(sent, records)
     same_as_the_client(sent, found)
     same_as_solr(server, sent, found)
+    same_as_jetty(server, sent, found, records, alone)
     parts_add_up(found)
     same_as_proc(outside, before, after, end, records)
+    same_as_schedstat(outside.threads, before.threads, after.threads, end.threads, records, end.stolen - outside.stolen)
     cold_reads_show(sent, found)
 
 

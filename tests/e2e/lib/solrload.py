@@ -67,7 +67,7 @@ class Request:
 
     def __init__(self, trace, kind, method, path, body=b""):
         self.trace, self.kind, self.method, self.path, self.body = trace, kind, method, path, body
-        self.sent = self.received = self.status = self.port = 0
+        self.sent = self.received = self.content = self.status = self.port = 0
         self.start = self.end = 0.0
 
     def bytes(self):
@@ -106,15 +106,17 @@ class Connection:
         return count
 
     def _body(self, head):
+        """Its bytes, and those without the framing of chunks."""
         length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
         if length:
-            return self._exactly(int(length[1]))
-        total, size = 0, 1
+            return (self._exactly(int(length[1])),) * 2
+        total, content, size = 0, 0, 1
         while size:
             line = self._until(b"\r\n")
             size = int(line.strip(), 16)
             total += len(line) + self._exactly(size + 2)
-        return total
+            content += size
+        return total, content
 
     def run(self, request):
         data = request.bytes()
@@ -123,7 +125,8 @@ class Connection:
         self.socket.sendall(data)
         head = self._until(b"\r\n\r\n")
         request.status = int(head.split(b" ", 2)[1])
-        request.received = len(head) + self._body(head)
+        body, request.content = self._body(head)
+        request.received = len(head) + body
         request.end = time.time()
 
     def close(self):
@@ -148,8 +151,8 @@ def facet(core, trace, rng, size):
     return Request(trace, "facet", "GET", "/solr/%s/select?%s" % (core, query))
 
 
-def large(core, trace, rng, size):
-    return Request(trace, "large", "GET", "/solr/%s/select?q=*:*&rows=150&start=%d" % (core, rng.randrange(size // 2)))
+def large(core, trace, rng, size, rows=150):
+    return Request(trace, "large", "GET", "/solr/%s/select?q=*:*&rows=%d&start=%d" % (core, rows, rng.randrange(size // 2)))
 
 
 def update(core, trace, rng, size):
