@@ -65,6 +65,12 @@ static void fill(struct requests_row *row, const struct request_record *r)
 	row->runq = ms(r, METRIC_RUNQ);
 	row->lock = ms(r, METRIC_LOCK_WAIT);
 	row->client = ms(r, METRIC_CLIENT_WAIT);
+	row->disk = ms(r, METRIC_DISK_WAIT);
+	row->net = ms(r, METRIC_NET_WAIT);
+	row->poll = ms(r, METRIC_POLL_WAIT);
+	row->pipe = ms(r, METRIC_PIPE_WAIT);
+	row->sleep = ms(r, METRIC_SLEEP_WAIT);
+	row->other = ms(r, METRIC_OTHER_WAIT);
 	row->disk_max = ms(r, METRIC_DISK_MAX);
 	row->read_bytes = r->times.value[METRIC_READ_BYTES];
 	row->write_bytes = r->times.value[METRIC_WRITE_BYTES];

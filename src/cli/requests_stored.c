@@ -106,6 +106,12 @@ static void fill(struct requests_row *row, const struct document *d)
 	row->runq = number(d, "runq_ms_f");
 	row->lock = number(d, "lock_wait_ms_f");
 	row->client = number(d, "client_wait_ms_f");
+	row->disk = number(d, "disk_wait_ms_f");
+	row->net = number(d, "net_wait_ms_f");
+	row->poll = number(d, "poll_wait_ms_f");
+	row->pipe = number(d, "pipe_wait_ms_f");
+	row->sleep = number(d, "sleep_wait_ms_f");
+	row->other = number(d, "other_wait_ms_f");
 	row->disk_max = number(d, "disk_max_ms_f");
 	row->read_bytes = whole(d, "read_bytes_l");
 	row->write_bytes = whole(d, "write_bytes_l");

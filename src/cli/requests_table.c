@@ -9,6 +9,9 @@
 
 #define HANDLERS_MAX 1024
 #define HANDLERS_SHOWN 20
+#define MOSTLY_MAX 120
+#define MOSTLY_WIDTH 26
+#define SHARE_SHOWN 0.1
 
 struct mean {
 	double sum;
@@ -152,6 +155,17 @@ void requests_table_add_row(struct requests_table *t, const struct requests_row 
 	t->n++;
 }
 
+static void add_share(char *text, const char *name, double share, const struct requests_row *row)
+{
+	size_t len = strlen(text);
+	bool disk = !strcmp(name, "disk") && *row->device;
+	char device[sizeof(row->device)];
+
+	text_sanitize(device, sizeof(device), row->device, strlen(row->device));
+	snprintf(text + len, MOSTLY_MAX - len, "%s%.0f%% %s%s%s", len ? ", " : "", 100 * (share < 1 ? share : 1), name, disk ? " " : "",
+		 disk ? device : "");
+}
+
 static void print_ms(FILE *to, double ms)
 {
 	if (ms < 0)
@@ -162,6 +176,30 @@ static void print_ms(FILE *to, double ms)
 		fprintf(to, "%8.1fs", ms / 1000);
 	else
 		fprintf(to, "%9.2f", ms);
+}
+
+// What share of its time went where: the largest, and the next one where it counts.
+static void print_mostly(const struct requests_row *row, FILE *to)
+{
+	const struct {
+		const char *name;
+		double ms;
+	} part[] = { { "disk", row->disk }, { "CPU", row->oncpu }, { "queue", row->runq }, { "locks", row->lock }, { "client", row->client },
+		     { "network", row->net }, { "poll", row->poll }, { "pipes", row->pipe }, { "sleep", row->sleep }, { "other", row->other } };
+	const unsigned n = sizeof(part) / sizeof(*part);
+	char text[MOSTLY_MAX] = "";
+	unsigned first = 0, second = n;
+
+	for (unsigned i = 1; i < n; i++)
+		first = part[i].ms > part[first].ms ? i : first;
+	for (unsigned i = 0; i < n; i++)
+		if (i != first && (second == n || part[i].ms > part[second].ms))
+			second = i;
+	if (row->duration > 0 && part[first].ms > 0)
+		add_share(text, part[first].name, part[first].ms / row->duration, row);
+	if (*text && part[second].ms >= SHARE_SHOWN * row->duration)
+		add_share(text, part[second].name, part[second].ms / row->duration, row);
+	fprintf(to, "%-*s ", MOSTLY_WIDTH, *text ? text : "?");
 }
 
 static void print_row(const struct requests_row *row, FILE *to)
@@ -180,6 +218,7 @@ static void print_row(const struct requests_row *row, FILE *to)
 	print_ms(to, row->lock);
 	print_ms(to, row->client);
 	fprintf(to, " %6d%s ", row->status, row->incomplete ? "*" : " ");
+	print_mostly(row, to);
 	if (*row->host)
 		print_text(to, row->host, " ");
 	print_text(to, *row->method ? row->method : "?", " ");
@@ -222,8 +261,8 @@ static void print_handlers(const struct requests_table *t, const char *by, FILE 
 void requests_table_print(const struct requests_table *t, const char *by, FILE *to)
 {
 	if (t->n) {
-		fprintf(to, "%-12s%9s%9s%9s%9s%9s%9s %6s  the slowest requests; times in ms\n", "started", "took", "I/O", "CPU", "queue", "locks",
-			"client", "status");
+		fprintf(to, "%-12s%9s%9s%9s%9s%9s%9s %6s  %-*s the slowest requests; times in ms\n", "started", "took", "I/O", "CPU", "queue", "locks",
+			"client", "status", MOSTLY_WIDTH, "mostly");
 		for (unsigned i = 0; i < t->n; i++)
 			print_row(t->rows[i], to);
 		if (t->unkept)

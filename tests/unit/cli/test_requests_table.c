@@ -51,10 +51,41 @@ static void means_are_of_what_is_known(void **state)
 	requests_table_free(t);
 }
 
+static void what_took_longest_is_named(void **state)
+{
+	static const struct {
+		struct requests_row row;
+		const char *want;
+	} cases[] = {
+		{ { .duration = 100, .disk = 97, .oncpu = 3, .device = "sda" }, " 97% disk sda " },
+		{ { .duration = 100, .disk = 30, .oncpu = 60, .lock = 9, .device = "sda" }, " 60% CPU, 30% disk sda " },
+		{ { .duration = 100, .runq = 50, .lock = 50 }, " 50% queue, 50% locks " },
+		{ { .duration = 100, .disk = 88, .oncpu = 12, .device = "s\033[1m" }, " 88% disk s" },
+		{ { .duration = 100, .other = 100.4 }, " 100% other " },
+		{ { .duration = 100, .disk = -1, .oncpu = -1, .runq = -1, .lock = -1, .client = -1, .net = -1, .poll = -1, .pipe = -1, .sleep = -1,
+		    .other = -1 }, "?    " },
+		{ { .duration = -1, .disk = 5 }, "?    " },
+		{ { .duration = 0 }, "?    " },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct requests_table *t = requests_table_new(2);
+		char *text;
+
+		requests_table_add(t, &cases[i].row);
+		text = printed(t);
+		assert_non_null(strstr(text, cases[i].want));
+		assert_null(strchr(text, '\033'));
+		free(text);
+		requests_table_free(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(means_are_of_what_is_known),
+		cmocka_unit_test(what_took_longest_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
