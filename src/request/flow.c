@@ -19,6 +19,7 @@ static const struct {
 	[FLOW_HANDED_OVER] = { "handed_over", "requests answered by another thread than read them: their times are not known" },
 	[FLOW_SHARED] = { "shared_thread", "requests on a thread that had several open at once: their times are not known" },
 	[FLOW_ANSWERS_UNMATCHED] = { "answers_unmatched", "answers whose request was not seen" },
+	[FLOW_PIPELINES_LOST] = { "pipelines_lost", "connections with more requests at once than could be followed: they are told without their answers" },
 	[FLOW_H2] = { "h2_connections", "HTTP/2 connections: their requests are not told apart" },
 	[FLOW_TLS] = { "tls_connections", "encrypted connections: cannot be read" },
 	[FLOW_NOT_HTTP] = { "not_http", "times that something on a connection was no HTTP" },
@@ -136,6 +137,22 @@ static bool is_late(struct connection *c, const struct req_event *e)
 	return true;
 }
 
+// The answer, that the connection was asked for more, and the next request: an answer that comes now may be that one's.
+#define LOST_A_REQUEST 3
+
+static void lost_answers(struct flow *f, struct connection *c, uint32_t lost)
+{
+	if (body_is_followed(&c->answer))
+		body_open(&c->answer);
+	c->unseen_answer = false;
+	if (!c->first)
+		c->unseen = 0;
+	else if (c->unseen || c->first->next || c->first->behind)
+		connection_doubt(f, c);
+	else if (!c->first->answered && lost >= LOST_A_REQUEST)
+		request_finish(f, c->first, END_NEXT_READ);
+}
+
 // What was lost may have been anything.
 static void check_sequence(struct flow *f, struct connection *c, const struct req_event *e)
 {
@@ -151,22 +168,30 @@ static void check_sequence(struct flow *f, struct connection *c, const struct re
 		r->lost += lost;
 	connection_head_free(f, c);
 	c->blind = true;
-	c->body_left = 0;
-	c->body_open = false;
+	body_of_length(&c->body, 0);
+	lost_answers(f, c, lost);
 }
 
-// Its answer is whole once the connection is asked for more, unless the request's own body is still coming.
+// Its answer is whole once the connection is asked for more, unless the request's own body is still coming, or the rest of
+// the answer.
 static bool is_over(const struct connection *c)
 {
-	return c->first && c->first->answered && !(c->body_left && !c->first->next);
+	if (!c->first || !c->first->answered || body_is_followed(&c->answer))
+		return false;
+	return c->first->next || !body_is_followed(&c->body);
 }
 
 static void on_next(struct flow *f, struct connection *c, enum request_end why)
 {
+	c->asked = true;
+	if (!body_is_followed(&c->answer))
+		c->unseen_answer = false;
+	while (c->doubtful && c->first)
+		request_finish(f, c->first, why);
 	if (!is_over(c))
 		return;
-	if (!c->first->next)
-		c->body_open = false;
+	if (!c->first->next && c->body.kind == BODY_OPEN)
+		body_of_length(&c->body, 0);
 	request_finish(f, c->first, why);
 }
 
@@ -182,87 +207,11 @@ static void on_read(struct flow *f, struct connection *c, const struct req_event
 	} else if (e->result == -EAGAIN) {
 		if (is_over(c))
 			on_next(f, c, END_NEXT_READ);
-		else if (r && !r->answered && (c->body_left || c->body_open))
+		else if (r && !r->answered && c->body.kind)
 			request_wait(r, e);
 	} else if (is_over(c)) {
 		on_next(f, c, END_EOF);
 	}
-}
-
-// The first bytes of an answer tell its status; 0 while they do not.
-static int answer_status(struct open_request *r, const struct req_event *e, const char *payload)
-{
-	unsigned more = sizeof(r->answer) - r->answer_size;
-
-	if (more > e->payload_size)
-		more = e->payload_size;
-	memcpy(r->answer + r->answer_size, payload, more);
-	r->answer_size += more;
-	return http_parse_status(r->answer, r->answer_size);
-}
-
-static bool begins_next(const struct open_request *r, const struct req_event *e, const char *payload)
-{
-	return r->answered && r->next && http_parse_status(payload, e->payload_size) > 0;
-}
-
-static void switch_protocol(struct flow *f, struct connection *c)
-{
-	f->counts[c->first->upgrade_h2c ? FLOW_H2 : FLOW_NOT_HTTP]++;
-	request_finish(f, c->first, END_NEXT_RESPONSE);
-	c->ignored = true;
-	if (f->options.ignore)
-		f->options.ignore(f->options.context, c->key);
-}
-
-// Refused before its body was asked for: what comes next is another request.
-static void no_body(struct connection *c)
-{
-	c->first->expects = false;
-	c->body_left = 0;
-	c->body_open = false;
-}
-
-static void on_answer(struct flow *f, struct connection *c, const struct req_event *e, const char *payload)
-{
-	struct open_request *r = c->first;
-	int status = r->record->status;
-
-	if (!status) {
-		status = answer_status(r, e, payload);
-		if (status >= 100 && status < 200 && status != 101) {
-			r->expects = false;
-			r->resp_bytes += (uint64_t)e->result;
-			r->answer_size = 0;
-			return;
-		}
-		r->record->status = status > 0 ? status : 0;
-	}
-	if (r->expects && status >= 200 && !r->next)
-		no_body(c);
-	request_written(f, r, e);
-	if (status == 101)
-		switch_protocol(f, c);
-}
-
-static void on_write(struct flow *f, struct connection *c, const struct req_event *e, const char *payload)
-{
-	if (e->result > 0 && !c->first && c->head.len)
-		connection_answered_early(f, c, e);
-	if (!c->first) {
-		f->counts[FLOW_ANSWERS_UNMATCHED] += e->result > 0 && http_parse_status(payload, e->payload_size) > 0;
-		return;
-	}
-	request_waited(c->first, e);
-	if (e->result == -EAGAIN) {
-		request_disk(c->first, e);
-		request_wait(c->first, e);
-	}
-	if (e->result <= 0)
-		return;
-	if (begins_next(c->first, e, payload))
-		request_finish(f, c->first, END_NEXT_RESPONSE);
-	on_answer(f, c, e, payload);
 }
 
 static int bad_event(struct flow *f)
@@ -288,7 +237,7 @@ static int dispatch(struct flow *f, const struct req_event *e, const char *paylo
 	if (e->type == REQ_READ)
 		on_read(f, c, e, payload);
 	else if (e->type == REQ_WRITE)
-		on_write(f, c, e, payload);
+		connection_written(f, c, e, payload);
 	else if (e->type == REQ_NEXT)
 		on_next(f, c, END_NEXT_READ);
 	else

@@ -38,6 +38,7 @@ enum flow_count {
 	FLOW_HANDED_OVER,	 // of those, answered by another thread
 	FLOW_SHARED,		 // of those, on a thread with several at once
 	FLOW_ANSWERS_UNMATCHED,	 // answers to requests that were not seen: older than we are, or no HTTP
+	FLOW_PIPELINES_LOST,	 // connections of which it is not known any more whose answer is whose
 	FLOW_H2,		 // connections that speak HTTP/2: not attributed
 	FLOW_TLS,		 // encrypted connections: cannot be read
 	FLOW_NOT_HTTP,		 // connections that speak something else

@@ -5,24 +5,11 @@
 
 #include "request/flow_internal.h"
 
-struct piece {
-	const char *at;
-	size_t known;	// bytes there are of it
-	uint64_t total; // bytes there were
-};
-
 void connection_head_free(struct flow *f, struct connection *c)
 {
 	f->heads -= c->head.len;
 	buf_free(&c->head);
 	c->head_start = 0;
-}
-
-static void advance(struct piece *p, uint64_t by)
-{
-	p->total -= by;
-	p->at += by < p->known ? by : p->known;
-	p->known -= by < p->known ? by : p->known;
 }
 
 static void count_read(struct flow *f, struct connection *c, const struct req_event *e, uint64_t bytes)
@@ -38,8 +25,7 @@ static void lose_sight(struct flow *f, struct connection *c)
 {
 	connection_head_free(f, c);
 	c->blind = true;
-	c->body_open = false;
-	c->body_left = 0;
+	body_of_length(&c->body, 0);
 }
 
 static void not_http(struct flow *f, struct connection *c, enum flow_count what, bool ignore)
@@ -67,11 +53,11 @@ static void take_head(struct flow *f, struct connection *c, const struct req_eve
 	size_t had = c->head.len - p->known; // of it, in earlier reads
 
 	if (head->chunked)
-		c->body_open = true;
+		body_in_chunks(&c->body);
 	else
-		c->body_left = head->has_length ? head->content_length : 0;
+		body_of_length(&c->body, head->has_length ? head->content_length : 0);
 	opened(f, c, e, head, head->size);
-	advance(p, head->size > had ? head->size - had : 0);
+	piece_advance(p, head->size > had ? head->size - had : 0);
 }
 
 // A head that goes on behind what the kernel side kept: its first line is all there will be of it.
@@ -85,7 +71,7 @@ static void take_cut_head(struct flow *f, struct connection *c, const struct req
 	r = c->end;
 	if (r && r->record)
 		request_missing(r->record, "headers");
-	c->body_open = true;
+	body_open(&c->body);
 	p->total = 0;
 }
 
@@ -172,6 +158,16 @@ static bool in_sight(struct connection *c, const struct piece *p)
 	return true;
 }
 
+#define LINE_END 2 // clients that send one behind a body
+
+// Requests that were read, and that nobody can see.
+static void out_of_sight(struct flow *f, struct connection *c, uint64_t bytes)
+{
+	lose_sight(f, c);
+	if (bytes > LINE_END)
+		connection_unseen(f, c, UNCOUNTED);
+}
+
 void connection_data(struct flow *f, struct connection *c, const struct req_event *e, const char *payload)
 {
 	struct piece p = { payload, e->payload_size, (uint64_t)e->result };
@@ -183,17 +179,10 @@ void connection_data(struct flow *f, struct connection *c, const struct req_even
 		return;
 	}
 	while (p.total && !c->ignored) {
-		uint64_t part = c->body_left < p.total ? c->body_left : p.total;
-
-		if (part) {
-			c->body_left -= part;
-			count_read(f, c, e, part);
-			advance(&p, part);
-		} else if (c->body_open) {
-			count_read(f, c, e, p.total);
-			return;
+		if (c->body.kind) {
+			count_read(f, c, e, body_take(&c->body, &p));
 		} else if (!p.known) {
-			lose_sight(f, c); // behind a body that ended in what was not kept
+			out_of_sight(f, c, p.total); // behind a body that ended in what was not kept
 			return;
 		} else {
 			read_head(f, c, e, &p);

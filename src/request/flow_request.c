@@ -125,6 +125,7 @@ struct open_request *request_open(struct flow *f, struct connection *c, const st
 
 	if (f->n_requests >= f->options.max_requests || c->n >= PIPELINE_MAX) {
 		f->counts[FLOW_REQUESTS_EVICTED]++;
+		connection_unseen(f, c, 1);
 		return NULL;
 	}
 	r = calloc(1, sizeof(*r));
@@ -133,6 +134,7 @@ struct open_request *request_open(struct flow *f, struct connection *c, const st
 	if (!r || !r->record) {
 		free(r);
 		f->counts[FLOW_REQUESTS_EVICTED]++;
+		connection_unseen(f, c, 1);
 		return NULL;
 	}
 	f->n_requests++;
@@ -193,7 +195,7 @@ void request_disk(struct open_request *r, const struct req_event *e)
 		note_disk(r, e);
 }
 
-void request_written(struct flow *f, struct open_request *r, const struct req_event *e)
+void request_written(struct flow *f, struct open_request *r, const struct req_event *e, uint64_t bytes)
 {
 	if (e->tid != r->tid) {
 		r->handed_over = true;
@@ -208,7 +210,7 @@ void request_written(struct flow *f, struct open_request *r, const struct req_ev
 		r->first_write = e->enter;
 	}
 	note_disk(r, e);
-	r->resp_bytes += (uint64_t)e->result;
+	r->resp_bytes += bytes;
 	r->calls_ns += e->exit - e->enter;
 	r->last = e->sums;
 	r->end = e->exit;
@@ -289,11 +291,21 @@ static void complete(struct flow *f, struct open_request *r, enum request_end wh
 	f->counts[FLOW_SHARED] += r->shared;
 }
 
+void connection_unseen(struct flow *f, struct connection *c, uint64_t n)
+{
+	uint64_t *sum = c->end ? &c->end->behind : &c->unseen;
+
+	*sum = n == UNCOUNTED || *sum == UNCOUNTED ? UNCOUNTED : *sum + n;
+	if (c->unseen == UNCOUNTED)
+		connection_doubt(f, c);
+}
+
 // The next one of a pipeline begins when the one before has been answered.
 static void promote(struct flow *f, struct open_request *next, const struct open_request *before)
 {
-	if (before->end > next->start)
+	if (before->end > next->start && !before->coalesced)
 		next->start = before->end;
+	next->shared |= before->coalesced;
 	next->base = next->last = before->last;
 	next->base_time = next->start;
 	memcpy(next->comm, before->comm, sizeof(next->comm));
@@ -303,7 +315,17 @@ static void promote(struct flow *f, struct open_request *next, const struct open
 	next->tgid = before->tgid;
 }
 
-void request_finish(struct flow *f, struct open_request *r, enum request_end why)
+void request_waits_on(struct flow *f, struct open_request *r, const struct req_event *e)
+{
+	if (r->answered)
+		return;
+	if (e->exit > r->start)
+		r->start = e->exit;
+	rebase(f, r, e);
+}
+
+// Behind it there may be some that were not seen: theirs are the next answers.
+static void leave(struct flow *f, struct open_request *r)
 {
 	struct connection *c = r->connection;
 
@@ -315,6 +337,15 @@ void request_finish(struct flow *f, struct open_request *r, enum request_end why
 		promote(f, r->next, r);
 	else
 		c->end = NULL;
+	if (r->behind)
+		c->unseen = r->behind == UNCOUNTED || c->unseen == UNCOUNTED ? UNCOUNTED : c->unseen + r->behind;
+	if (c->unseen == UNCOUNTED)
+		connection_doubt(f, c);
+}
+
+void request_finish(struct flow *f, struct open_request *r, enum request_end why)
+{
+	leave(f, r);
 	complete(f, r, why);
 	if (f->options.ended)
 		f->options.ended(f->options.context, r->record);

@@ -193,6 +193,27 @@ enum http_result http_parse_head(const void *data, size_t size, const char *trac
 	return size > HTTP_HEAD_MAX ? HTTP_OTHER : HTTP_MORE;
 }
 
+bool http_parse_answer(const void *data, size_t size, struct http_answer *ret)
+{
+	const char *at = data, *end = at + size, *next;
+	int status = http_parse_status(data, size);
+	struct http_head h = { 0 };
+	size_t len;
+
+	if (status <= 0)
+		return false;
+	at = line_end(at, end, &len);
+	for (; at && (next = line_end(at, end, &len)); at = next) {
+		if (!len) {
+			*ret = (struct http_answer){ status, h.content_length, h.has_length, h.chunked, h.bad_header,
+						     (size_t)(next - (const char *)data) };
+			return true;
+		}
+		take_header(&h, at, len, "x-trace-id");
+	}
+	return false;
+}
+
 bool http_first_line(const void *data, size_t size, struct http_head *ret)
 {
 	const char *at = data, *end = at + size;

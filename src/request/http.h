@@ -35,6 +35,15 @@ struct http_head {
 enum http_result http_parse_head(const void *data, size_t size, const char *trace_header, struct http_head *ret);
 // Of a head that was cut: what is certain of its first line; false when even that is not whole.
 bool http_first_line(const void *data, size_t size, struct http_head *ret);
+struct http_answer {
+	int status;
+	uint64_t content_length;
+	bool has_length, chunked, bad_header;
+	size_t size; // bytes of the head, with its empty line
+};
+
+// The head of the answer that begins here, when all of it is there.
+bool http_parse_answer(const void *data, size_t size, struct http_answer *ret);
 // Status of the answer that begins here; 0 = none does; -1 = it may, more bytes are needed.
 int http_parse_status(const void *data, size_t size);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads, statuses and targets of any bytes; a head that is whole in pieces is the same head.
+// Heads, statuses, answers, chunks and targets of any bytes; what is whole in pieces is the same.
 #include <stdlib.h>
 #include <string.h>
 
+#include "request/body.h"
 #include "request/http.h"
 #include "request/target.h"
 
@@ -32,6 +33,41 @@ static void take_target(struct http_text target)
 	free(r);
 }
 
+// A body in chunks ends at the same place when it comes byte by byte; behind what is kept it may get out of sight.
+static void take_chunks(const char *data, size_t size)
+{
+	struct piece whole = { data, size, size }, cut = { data, size, size + 1000 };
+	struct body a, b, c;
+	uint64_t n, sum = 0;
+
+	body_in_chunks(&a);
+	body_in_chunks(&b);
+	body_in_chunks(&c);
+	n = body_take(&a, &whole);
+	for (size_t i = 0; i < size && body_is_followed(&b); i++) {
+		struct piece p = { data + i, 1, 1 };
+
+		sum += body_take(&b, &p);
+	}
+	if (n > size || a.kind != b.kind || (a.kind == BODY_NONE && sum != n))
+		abort();
+	n = body_take(&c, &cut);
+	if (n + cut.total != size + 1000 || cut.known > cut.total || (c.kind == BODY_NONE) != (a.kind == BODY_NONE))
+		abort();
+}
+
+static void take_answer(const char *data, size_t size)
+{
+	struct http_answer answer, again;
+
+	if (!http_parse_answer(data, size, &answer))
+		return;
+	if (answer.size > size || answer.status != http_parse_status(data, size))
+		abort();
+	if (http_parse_answer(data, answer.size - 1, &again) || !http_parse_answer(data, answer.size, &again))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -40,6 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(copy, data, size);
 	http_parse_status(copy, size);
+	take_answer(copy, size);
+	take_chunks(copy, size);
 	if (http_parse_head(copy, size, NULL, &head) == HTTP_HEAD) {
 		if (head.size > size || head.target.at + head.target.len > copy + size)
 			abort();
