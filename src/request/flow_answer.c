@@ -35,7 +35,7 @@ void connection_doubt(struct flow *f, struct connection *c)
 	f->counts[FLOW_PIPELINES_LOST]++;
 	if (!c->first || !c->first->answered)
 		return;
-	c->first->shared = true;
+	c->first->shared = c->first->end_unseen = true;
 	request_missing(c->first->record, "answer_end");
 	request_finish(f, c->first, END_NEXT_RESPONSE);
 }

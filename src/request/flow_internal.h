@@ -28,6 +28,7 @@ struct open_request {
 	uint64_t req_bytes, resp_bytes, calls_ns, lost;
 	uint32_t tid, tgid;
 	bool answered, bound, shared, handed_over, waits;
+	bool end_unseen;  // what of the last write is its own
 	bool coalesced;	  // its answer and the next one came in one write
 	bool upgrade_h2c; // it asks for HTTP/2
 	bool expects;	  // its body comes only once that was asked for

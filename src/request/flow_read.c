@@ -64,13 +64,15 @@ static void take_head(struct flow *f, struct connection *c, const struct req_eve
 static void take_cut_head(struct flow *f, struct connection *c, const struct req_event *e, struct piece *p)
 {
 	struct http_head head;
-	bool known = http_first_line(c->head.data, c->head.len, &head);
+	bool known = http_first_line(c->head.data, c->head.len, &head), of_many = c->n || c->unseen;
 	struct open_request *r;
 
 	opened(f, c, e, known ? &head : NULL, c->head.len - p->known + p->total);
 	r = c->end;
 	if (r && r->record)
 		request_missing(r->record, "headers");
+	if (of_many)
+		connection_unseen(f, c, UNCOUNTED); // more of a pipeline, most likely
 	body_open(&c->body);
 	p->total = 0;
 }

@@ -241,7 +241,10 @@ static void set_times(struct flow *f, struct open_request *r, struct breakdown *
 {
 	breakdown_set(b, METRIC_DURATION, r->end > r->start ? r->end - r->start : 0);
 	breakdown_set(b, METRIC_REQ_BYTES, r->req_bytes);
-	breakdown_set(b, METRIC_RESP_BYTES, r->resp_bytes);
+	if (r->end_unseen)
+		breakdown_missing(b, METRIC_RESP_BYTES);
+	else
+		breakdown_set(b, METRIC_RESP_BYTES, r->resp_bytes);
 	if (r->first_write)
 		breakdown_set(b, METRIC_TTFB, r->first_write > r->start ? r->first_write - r->start : 0);
 	if (r->lost)
