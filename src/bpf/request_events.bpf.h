@@ -3,6 +3,8 @@
 #ifndef BLKPROF_BPF_REQUEST_EVENTS_H
 #define BLKPROF_BPF_REQUEST_EVENTS_H
 
+#include "bpf/request_text.bpf.h"
+
 /* The kernel adds a thread's wait for a CPU to its sum when it gets it, behind the tracepoint of the switch: its last time
  * off the CPU is split when it is looked at next. */
 static __always_inline void settle(struct req_thread *t, u64 run_delay)
@@ -89,35 +91,6 @@ static __always_inline u64 wakeup(void)
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > config.ring_wakes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* Where the call's first bytes are in the process, and how many it may have put there. */
-static __always_inline u64 payload_at(struct req_thread *t, u64 *size)
-{
-	u64 at = t->arg1, vector[2] = {};
-
-	switch (t->action) {
-	case ACTION_SENDFILE:
-	case ACTION_COPY:
-		return 0;
-	case ACTION_RECVMSG:
-	case ACTION_SENDMSG:
-		if (bpf_probe_read_user(&at, sizeof(at), (void *)(t->arg1 + 16))) /* msg_iov */
-			return 0;
-		break;
-	case ACTION_READV:
-	case ACTION_WRITEV:
-	case ACTION_PREADV:
-	case ACTION_PWRITEV:
-		break;
-	default:
-		return at;
-	}
-	if (bpf_probe_read_user(vector, sizeof(vector), (void *)at))
-		return 0;
-	if (vector[1] < *size)
-		*size = vector[1];
-	return vector[0];
-}
-
 static __always_inline void fill_head(struct req_event *e, struct req_thread *t, u16 type, s64 result, u64 now)
 {
 	e->type = type;
@@ -164,6 +137,23 @@ static __always_inline void fill(struct req_event *e, struct req_thread *t, u16 
 		bpf_ringbuf_submit(r, wakeup());                                                  \
 	} while (0)
 
+#define EMIT_GATHERED()                                                                              \
+	do {                                                                                      \
+		struct {                                                                          \
+			struct req_event e;                                                       \
+			u8 payload[GATHERED_ROOM];                                                \
+		} *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);                                 \
+		if (!r) {                                                                         \
+			lose(REQ_LOSS_RING);                                                      \
+			return;                                                                   \
+		}                                                                                 \
+		fill(&r->e, t, type, result, now);                                                \
+		r->e.sequence = sequence;                                                         \
+		r->e.payload_size = (u16)gather(r->payload, at, (u32)(size >> 32), (u32)size);    \
+		bpf_ringbuf_submit(r, wakeup());                                                  \
+	} while (0)
+
+/* size: its upper half is in how many pieces, which are described at `at`, if it is in more than one. */
 static __always_inline void emit(struct req_thread *t, u16 type, s64 result, u64 now, u32 sequence, u64 at, u64 size)
 {
 	bring_up(t, now);
@@ -177,6 +167,8 @@ static __always_inline void emit(struct req_thread *t, u16 type, s64 result, u64
 		fill(e, t, type, result, now);
 		e->sequence = sequence;
 		bpf_ringbuf_submit(e, wakeup());
+	} else if (size >> 32) {
+		EMIT_GATHERED();
 	} else if (size <= 64) {
 		EMIT_SIZED(64);
 	} else if (size <= 512) {
@@ -208,6 +200,17 @@ static __always_inline void emit_exit(struct req_thread *t)
 {
 	t->inode = 0;
 	emit_event(t, (u64)REQ_EXIT << 32, 0, 0, 0);
+}
+
+/* With as much of the text as is wanted, and of many pieces a few. */
+static __always_inline void tell_text(struct req_thread *t, struct req_connection *c, u16 type, s64 result, struct call_text *text, u64 most)
+{
+	u64 moved = (u64)result;
+
+	if (text->pieces)
+		tell(t, c, type, result, text->vector, (u64)text->pieces << 32 | (moved < GATHERED_MAX ? moved : GATHERED_MAX));
+	else
+		tell(t, c, type, result, text->at, !text->at ? 0 : text->size < most ? text->size : most);
 }
 
 #define WORD(a, b, c, d) ((u32)(a) | (u32)(b) << 8 | (u32)(c) << 16 | (u32)(d) << 24)
@@ -268,7 +271,8 @@ static __always_inline void connection_asked(struct req_thread *t, u64 now)
 
 static __always_inline void connection_read(struct req_thread *t, s64 result, u64 now)
 {
-	u64 key = t->inode, size = result > 0 ? (u64)result : 0, at;
+	struct call_text text = { .size = result > 0 ? (u64)result : 0 };
+	u64 key = t->inode;
 	struct req_connection *c = bpf_map_lookup_elem(&connections, &key);
 	u32 word = 0;
 
@@ -281,10 +285,10 @@ static __always_inline void connection_read(struct req_thread *t, s64 result, u6
 		tell(t, c, REQ_READ, result, 0, 0);
 		return;
 	}
-	at = payload_at(t, &size);
+	find_text(t, &text);
 	if (!c) {
-		bpf_probe_read_user(&word, sizeof(word), (void *)at);
-		if (!size || !may_begin_request(word, size))
+		bpf_probe_read_user(&word, sizeof(word), (void *)text.at);
+		if (!text.size || !may_begin_request(word, text.size))
 			return;
 		c = new_connection(t, now);
 		if (!c)
@@ -294,20 +298,16 @@ static __always_inline void connection_read(struct req_thread *t, s64 result, u6
 	if (c->flags & REQ_CONN_ANSWERED)
 		c->reads = 0;
 	c->flags &= ~(REQ_CONN_ANSWERED | REQ_CONN_ENDED);
-	if (++c->reads > READS_WITH_TEXT && size > 64)
-		size = 64;
-	else if (c->reads > 1 && size > 4096)
-		size = 4096;
-	if (size > REQ_PAYLOAD_MAX)
-		size = REQ_PAYLOAD_MAX;
-	tell(t, c, REQ_READ, result, at, at ? size : 0);
+	c->reads++;
+	tell_text(t, c, REQ_READ, result, &text, c->reads > READS_WITH_TEXT ? 64 : c->reads > 1 ? 4096 : REQ_PAYLOAD_MAX);
 }
 
 #define WRITE_TEXT 512 /* the head of an answer says where the next one begins */
 
 static __always_inline void connection_written(struct req_thread *t, s64 result, u64 now)
 {
-	u64 key = t->inode, size = result > 0 ? (u64)result : 0, at;
+	struct call_text text = { .size = result > 0 ? (u64)result : 0 };
+	u64 key = t->inode;
 	struct req_connection *c = bpf_map_lookup_elem(&connections, &key);
 	u32 word = 0;
 
@@ -318,10 +318,10 @@ static __always_inline void connection_written(struct req_thread *t, s64 result,
 			tell(t, c, REQ_WRITE, result, 0, 0);
 		return;
 	}
-	at = payload_at(t, &size);
+	find_text(t, &text);
 	if (!c) {
 		/* An answer on a connection that is older than we are. */
-		bpf_probe_read_user(&word, sizeof(word), (void *)at);
+		bpf_probe_read_user(&word, sizeof(word), (void *)text.at);
 		if (word != WORD('H', 'T', 'T', 'P'))
 			return;
 		c = new_connection(t, now);
@@ -330,7 +330,7 @@ static __always_inline void connection_written(struct req_thread *t, s64 result,
 	}
 	c->last = now;
 	c->flags |= REQ_CONN_ANSWERED;
-	tell(t, c, REQ_WRITE, result, at, !at ? 0 : size < WRITE_TEXT ? size : WRITE_TEXT);
+	tell_text(t, c, REQ_WRITE, result, &text, WRITE_TEXT);
 }
 
 static __always_inline void connection_closing(struct req_thread *t, u32 fd, u64 now)

@@ -162,6 +162,7 @@ static void begin_unseen(struct flow *f, struct connection *c, const struct req_
 
 static void begin_answer(struct flow *f, struct connection *c, const struct req_event *e, struct piece *p)
 {
+	bool within = p->total != (uint64_t)e->result;
 	struct open_request *r = c->first;
 	bool fresh = !r->answer_size, hides = false;
 	struct http_answer a = { 0 };
@@ -177,9 +178,11 @@ static void begin_answer(struct flow *f, struct connection *c, const struct req_
 		piece_advance(p, part);
 		return;
 	}
-	// The rest of the answer before, whose end was not known.
-	if (!status && fresh && p->known && r->record->number > 1) {
+	// The rest of the answer before, whose end was not known; or a server that does not keep to what it says.
+	if (!status && fresh && p->known && (within || r->record->number > 1)) {
 		r->answer_size = 0;
+		if (within || others_wait(c))
+			connection_doubt(f, c);
 		take_all(p);
 		return;
 	}

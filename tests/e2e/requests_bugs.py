@@ -148,6 +148,7 @@ def in_threads(n, work):
 def own_answer(r):
     """The path of a request says what its answer is."""
     status, size = (int(part) for part in r["path_s"].split("/")[-2:])
+    size = 0 if status in (204, 304) else size
     return r.get("status_i") == status and ("resp_bytes_l" not in r or size < r["resp_bytes_l"] < size + 200)
 
 

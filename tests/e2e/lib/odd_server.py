@@ -24,6 +24,8 @@ class Request:
         self.status, self.bytes = (int(parts[-2]), int(parts[-1])) if len(parts) > 3 else (200, 5)
 
     def answer(self):
+        if self.status in (204, 304):
+            return b"HTTP/1.1 %d X\r\nX-Tid: %d\r\n\r\n" % (self.status, threading.get_native_id()), b""
         head = b"HTTP/1.1 %d X\r\nX-Tid: %d\r\nContent-Length: %d\r\n\r\n" % (self.status, threading.get_native_id(), self.bytes)
         return head, b"b" * self.bytes
 

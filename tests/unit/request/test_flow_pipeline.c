@@ -143,6 +143,19 @@ static void answers_of_unknown_length(void **state)
 	traffic_free(t);
 }
 
+// A server that sends a body where there is none: what follows is nobody's.
+static void answers_that_are_longer_than_they_say(void **state)
+{
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	reads(t, 1, 2, THREE);
+	writes_whole(t, 1, 2, ANSWER("204", "2", "ab") ANSWER("202", "0", ""));
+	writes_whole(t, 1, 2, ANSWER("203", "0", ""));
+	asks_next(t, 1, 2);
+	statuses_are(t, 204, 0, 0);
+	traffic_free(t);
+}
+
 // A server that reads on while it writes: the rest of the answer is still the first one's.
 static void read_ahead_during_an_answer(void **state)
 {
@@ -332,6 +345,7 @@ int main(void)
 		cmocka_unit_test(interim_and_final_in_one_write),
 		cmocka_unit_test(answers_out_of_sight),
 		cmocka_unit_test(answers_of_unknown_length),
+		cmocka_unit_test(answers_that_are_longer_than_they_say),
 		cmocka_unit_test(read_ahead_during_an_answer),
 		cmocka_unit_test(answers_whose_rest_is_not_seen),
 		cmocka_unit_test(more_than_are_followed),
