@@ -36,6 +36,7 @@ struct printing {
 	struct requests_table *table;
 	char node[65];
 	uint64_t threads;
+	unsigned said_unread; // by the number of the count
 	int error; // of standard output
 };
 
@@ -105,6 +106,37 @@ static void take(void *context, const struct request_record *r)
 		requests_table_add_sum(p->table, &row);
 }
 
+// Connections whose requests nobody can tell.
+static bool is_unread(const char *name)
+{
+	return !strcmp(name, "h2_connections") || !strcmp(name, "tls_connections");
+}
+
+// With the table: without them it would look whole.
+static void print_unread(struct printing *p)
+{
+	unsigned n;
+	const struct requests_count *c = requests_counts(p->requests, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (is_unread(c[i].name) && c[i].value)
+			printf("not among them: %llu %s\n", (unsigned long long)c[i].value, c[i].help);
+}
+
+// Records that are written for days have no end where it could be said.
+static void say_unread(struct printing *p)
+{
+	unsigned n;
+	const struct requests_count *c = requests_counts(p->requests, &n);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!is_unread(c[i].name) || !c[i].value || (p->said_unread & 1u << i % 32))
+			continue;
+		p->said_unread |= 1u << i % 32;
+		fprintf(stderr, "there are %s\n", c[i].help);
+	}
+}
+
 static int follow(struct printing *p, struct error *e)
 {
 	uint64_t now = clock_monotonic(), end = p->o->duration_ns ? now + p->o->duration_ns : UINT64_MAX, taken = now;
@@ -117,8 +149,10 @@ static int follow(struct printing *p, struct error *e)
 		if (now - taken < TAKE_NS)
 			continue;
 		requests_take(p->requests, take, p);
-		if (p->o->json)
+		if (p->o->json) {
 			fflush(stdout);
+			say_unread(p);
+		}
 		taken = now;
 	}
 	requests_stop(p->requests);
@@ -136,14 +170,16 @@ static void summarize(struct printing *p)
 		fprintf(stderr, "no request was seen: %s\n", requests_targets(p->requests) ?
 			"none came, or they came over HTTP/2 or TLS" : "no process matches (see --pid, --comm, --cgroup, --cmdline)");
 	for (unsigned i = 0; i < n; i++)
-		if (c[i].loss && c[i].value)
+		if (c[i].loss && c[i].value && (p->o->json || !is_unread(c[i].name)))
 			fprintf(stderr, "%llu %s: %s\n", (unsigned long long)c[i].value, c[i].name, c[i].help);
 }
 
 static int print(struct printing *p, struct error *e)
 {
-	if (!p->o->json)
+	if (!p->o->json) {
 		requests_table_print(p->table, "handler", stdout);
+		print_unread(p);
+	}
 	if (p->error || fflush(stdout) || ferror(stdout))
 		return error_set(e, -EIO, "cannot write to standard output: %s", strerror(p->error ? -p->error : errno));
 	summarize(p);

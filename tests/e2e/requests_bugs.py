@@ -475,6 +475,23 @@ def http2(server):
     check_equal(told.count("h2_connections"), 2, "HTTP/2 connections of %s" % told.said)
 
 
+def http2_in_the_table():
+    """Bug 5: what a user of the table and of the agent's metrics sees of it."""
+    with testing.scratch() as folder:
+        apache = Apache(folder)
+        try:
+            process = subprocess.Popen([blkprof.path(), "requests", "--comm", "apache2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(2)
+            for _ in range(3):
+                http2_streams(apache.port, ["/page1"] * 3)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            out, said = process.communicate(timeout=30)
+        finally:
+            apache.close()
+    check("not among them: 3 HTTP/2 connections" in out, "the table: %r, %r" % (out, said))
+
+
 def apache_pipelines(server):
     """Apache writes the answers to a pipeline at once where it can."""
     yield
@@ -637,4 +654,5 @@ def short_lived():
 
 
 if __name__ == "__main__":
-    testing.main(*[shared(c) for c in SHARED], many_threads, full_tables, short_lived)
+    testing.main(*[shared(c) for c in SHARED], http2_in_the_table, many_threads, full_tables,
+                 short_lived)
