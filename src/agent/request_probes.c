@@ -14,6 +14,8 @@
 #include "agent/request_probes_internal.h"
 #include "request.skel.h"
 
+#define BORN_MAX 256 // children that are let go at once
+
 #define HOOKS_MAX 10
 #define BIO_AGE_NS 3600000000000ull
 
@@ -25,6 +27,7 @@ struct request_probes {
 	struct bpf_program *programs[HOOKS_MAX];
 	unsigned n;
 	struct req_state *state;
+	uint64_t stale[REQ_TARGET_BITS / 64]; // bits that stood for nothing at the last look
 	struct ring_buffer *ring;
 	request_event_fn fn;
 	void *context;
@@ -94,6 +97,7 @@ static int configure(struct request_probes *p, const struct kernel_facts *facts,
 	want(p, "on_sys_exit");
 	want(p, "on_sched_switch");
 	want(p, "on_exit");
+	want(p, "on_fork");
 	want(p, facts->queue_first ? "on_queue_bio_queue" : "on_bio_queue");
 	want(p, "on_bio_complete");
 	want(p, "on_rq_complete");
@@ -212,9 +216,9 @@ static uint64_t *bit_word(struct request_probes *p, pid_t tgid)
 	return &p->state->targets[((uint32_t)tgid / 64) & (REQ_TARGET_BITS / 64 - 1)];
 }
 
-int request_probes_add(struct request_probes *p, pid_t tgid)
+int request_probes_add(struct request_probes *p, pid_t tgid, bool children)
 {
-	uint32_t key = (uint32_t)tgid, value = 1;
+	uint32_t key = (uint32_t)tgid, value = REQ_TARGET | (children ? REQ_TARGET_CHILDREN : 0);
 
 	if (bpf_map_update_elem(p->targets, &key, &value, BPF_ANY))
 		return -errno;
@@ -251,6 +255,45 @@ void request_probes_remove(struct request_probes *p, pid_t tgid)
 	if (!shared)
 		__atomic_fetch_and(bit_word(p, tgid), ~(1ull << ((uint32_t)tgid & 63)), __ATOMIC_SEQ_CST);
 	forget_threads(p, (uint32_t)tgid);
+}
+
+// Children that ended leave their bits behind. One that has come since the look at the targets is let be.
+static void clear_stale(struct request_probes *p, const uint64_t used[REQ_TARGET_BITS / 64])
+{
+	for (unsigned i = 0; i < REQ_TARGET_BITS / 64; i++) {
+		uint64_t stale = __atomic_load_n(&p->state->targets[i], __ATOMIC_RELAXED) & ~used[i];
+
+		if (stale & p->stale[i])
+			__atomic_fetch_and(&p->state->targets[i], ~(stale & p->stale[i]), __ATOMIC_SEQ_CST);
+		p->stale[i] = stale;
+	}
+}
+
+unsigned request_probes_born(struct request_probes *p, request_gone_fn fn, void *context)
+{
+	uint64_t used[REQ_TARGET_BITS / 64] = { 0 };
+	uint32_t key, next, value, left[BORN_MAX];
+	bool more = !bpf_map_get_next_key(p->targets, NULL, &next);
+	unsigned n = 0;
+
+	while (more) {
+		key = next;
+		more = !bpf_map_get_next_key(p->targets, &key, &next);
+		if (bpf_map_lookup_elem(p->targets, &key, &value))
+			continue;
+		used[key / 64 & (REQ_TARGET_BITS / 64 - 1)] |= 1ull << (key & 63);
+		__atomic_fetch_or(bit_word(p, (pid_t)key), 1ull << (key & 63), __ATOMIC_SEQ_CST);
+		if (!(value & REQ_TARGET_BORN))
+			continue;
+		if (value & REQ_TARGET_LEFT && n < BORN_MAX)
+			left[n++] = key;
+		value |= REQ_TARGET_LEFT;
+		bpf_map_update_elem(p->targets, &key, &value, BPF_EXIST);
+	}
+	clear_stale(p, used);
+	for (unsigned i = 0; i < n; i++)
+		fn(context, (pid_t)left[i]);
+	return n;
 }
 
 int request_probes_poll(struct request_probes *p, int timeout_ms)

@@ -4,6 +4,7 @@
 #ifndef BLKPROF_AGENT_REQUEST_PROBES_H
 #define BLKPROF_AGENT_REQUEST_PROBES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -13,13 +14,16 @@
 struct request_probes;
 
 typedef void (*request_event_fn)(void *context, const void *record, size_t size);
+typedef void (*request_gone_fn)(void *context, pid_t pid);
 typedef void (*request_thread_fn)(void *context, const struct req_thread *t);
 
 // plugins: maps of the sources of others, n of them, at most REQ_PLUGINS. ring: bytes, a power of two of whole pages; 0 = 8 MiB.
 int request_probes_new(uint32_t ring, const int *plugins, unsigned n, request_event_fn fn, void *context, struct request_probes **ret, struct error *e);
 void request_probes_free(struct request_probes *p); // NULL too
-int request_probes_add(struct request_probes *p, pid_t tgid);
+int request_probes_add(struct request_probes *p, pid_t tgid, bool children); // with what it forks from now on
 void request_probes_remove(struct request_probes *p, pid_t tgid); // with what is kept of its threads
+// Children that were not added meanwhile are told of when they were there the last time already: they are no targets.
+unsigned request_probes_born(struct request_probes *p, request_gone_fn fn, void *context);
 // Takes in what has come, and waits for it at most timeout_ms. -EINTR after a signal.
 int request_probes_poll(struct request_probes *p, int timeout_ms);
 void request_probes_ignore(struct request_probes *p, uint64_t connection);

@@ -241,6 +241,14 @@ void request_targets_scan(struct request_targets *t, request_target_fn fn, void 
 	}
 }
 
+bool request_targets_has(const struct request_targets *t, pid_t pid)
+{
+	for (unsigned i = 0; i < t->n; i++)
+		if (t->all[i].pid == pid)
+			return true;
+	return false;
+}
+
 unsigned request_targets_count(const struct request_targets *t)
 {
 	return t->n;

@@ -26,6 +26,7 @@ int request_targets_new(const struct request_rules *rules, const char *proc, str
 void request_targets_free(struct request_targets *t);
 // Looks at all processes and tells of those that came and went. A pid that was used again went and came.
 void request_targets_scan(struct request_targets *t, request_target_fn fn, void *context);
+bool request_targets_has(const struct request_targets *t, pid_t pid);
 unsigned request_targets_count(const struct request_targets *t);
 unsigned request_targets_left_out(const struct request_targets *t); // above REQUEST_TARGETS_MAX, at the last look
 

@@ -32,6 +32,7 @@ struct requests {
 	struct request_plugins *plugins;
 	struct request_names *names; // NULL = not wanted
 	struct request_probes *probes;
+	bool children; // of targets are targets
 	struct flow *flow;
 	struct storm *storm;
 	struct thread_sums *threads;
@@ -87,6 +88,9 @@ static void on_event(void *context, const void *data, size_t size)
 			return;
 		thread_sums_see(r->threads, e.tgid, e.tid, e.comm, &e.sums, clock_realtime());
 		thread_sums_ended(r->threads, e.tid);
+		// A child that came and went between two looks at processes.
+		if (e.tid == e.tgid && r->children && !request_targets_has(r->targets, (pid_t)e.tgid))
+			flow_end(r->flow, e.tgid, e.exit);
 	}
 }
 
@@ -95,7 +99,7 @@ static void on_target(void *context, pid_t pid, bool came)
 	struct requests *r = context;
 
 	if (came) {
-		request_probes_add(r->probes, pid);
+		request_probes_add(r->probes, pid, r->children);
 		if (r->names)
 			request_names_ask(r->names, pid);
 		return;
@@ -105,6 +109,11 @@ static void on_target(void *context, pid_t pid, bool came)
 	requests_poll(r, 0);
 	request_probes_remove(r->probes, pid);
 	flow_end(r->flow, (uint32_t)pid, clock_monotonic());
+}
+
+static void on_child_gone(void *context, pid_t pid)
+{
+	on_target(context, pid, false);
 }
 
 // Without them requests are still worth to be followed.
@@ -154,6 +163,7 @@ int requests_new(const struct requests_options *options, struct requests **ret, 
 	if (!r->options.window)
 		r->options.window = 10 * SECOND;
 	breakdown_table_init(&r->metrics);
+	r->children = options->targets.n_comm || options->targets.n_cmdline || options->targets.n_cgroup;
 	err = make_parts(r, e);
 	if (err) {
 		requests_free(r);
@@ -190,6 +200,8 @@ static void housekeep(struct requests *r, uint64_t now)
 	if (now - r->scanned >= SCAN_NS) {
 		r->scanned = now;
 		request_targets_scan(r->targets, on_target, r);
+		if (r->children)
+			request_probes_born(r->probes, on_child_gone, r);
 	}
 	if (now - r->swept < SWEEP_NS)
 		return;

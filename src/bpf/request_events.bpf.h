@@ -295,6 +295,7 @@ static __always_inline void connection_read(struct req_thread *t, s64 result, u6
 			return;
 	}
 	c->last = now;
+	c->tgid = t->tgid;
 	if (c->flags & REQ_CONN_ANSWERED)
 		c->reads = 0;
 	c->flags &= ~(REQ_CONN_ANSWERED | REQ_CONN_ENDED);
@@ -329,6 +330,7 @@ static __always_inline void connection_written(struct req_thread *t, s64 result,
 			return;
 	}
 	c->last = now;
+	c->tgid = t->tgid;
 	c->flags |= REQ_CONN_ANSWERED;
 	tell_text(t, c, REQ_WRITE, result, &text, WRITE_TEXT);
 }
@@ -341,7 +343,8 @@ static __always_inline void connection_closing(struct req_thread *t, u32 fd, u64
 	if (file_class(fd, &inode) != FILE_SOCKET)
 		return;
 	c = bpf_map_lookup_elem(&connections, &inode);
-	if (!c)
+	/* Who handed it to another process, and closes what is left of it, does not end it. */
+	if (!c || c->tgid != t->tgid)
 		return;
 	t->inode = inode;
 	if (!(c->flags & REQ_CONN_IGNORED))

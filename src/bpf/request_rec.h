@@ -167,7 +167,7 @@ struct req_connection {
 	u32 flags;
 	u32 sequence;
 	u32 reads; /* since the last answer */
-	u32 tgid;
+	u32 tgid;  /* who used it last */
 };
 
 /* A block I/O of a thread. */
@@ -185,6 +185,14 @@ enum req_loss {
 	REQ_LOSS_PAYLOAD = 4,	  /* texts that could not be read from the process */
 	REQ_LOSS_SWITCHES = 5,	  /* a thread that got its CPU unseen */
 	REQ_LOSSES = 6,
+};
+
+/* A value in `targets`. */
+enum req_target_flag {
+	REQ_TARGET = 1,
+	REQ_TARGET_CHILDREN = 2, /* what it forks is followed from its begin */
+	REQ_TARGET_BORN = 4,	 /* it is such a child, which user space has not found yet */
+	REQ_TARGET_LEFT = 8,	 /* and which it has not found once */
 };
 
 #define REQ_TARGET_BITS 4096

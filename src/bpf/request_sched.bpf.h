@@ -100,6 +100,34 @@ int BPF_PROG(on_page_fault)
 	return 0;
 }
 
+/* A server that forks for each connection: its child is over before user space looks at processes again. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = (u32)parent->tgid, tgid = (u32)child->tgid, value;
+	u32 *known;
+
+	if (from == tgid || !maybe_target(from))
+		return 0;
+	known = bpf_map_lookup_elem(&targets, &from);
+	if (!known || !(*known & REQ_TARGET_CHILDREN))
+		return 0;
+	value = REQ_TARGET | REQ_TARGET_CHILDREN | REQ_TARGET_BORN;
+	if (bpf_map_update_elem(&targets, &tgid, &value, BPF_NOEXIST))
+		return 0;
+	/* Two at once may lose one of their bits; user space sets them all again. */
+	state.targets[(tgid / 64) & (REQ_TARGET_BITS / 64 - 1)] |= 1ull << (tgid & 63);
+	return 0;
+}
+
+static __always_inline void forget_child(u32 tgid)
+{
+	u32 *known = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (known && *known & REQ_TARGET_BORN)
+		bpf_map_delete_elem(&targets, &tgid);
+}
+
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
@@ -111,6 +139,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	hold_cpu();
 	emit_exit(t);
 	tid = t->tid;
+	if (tid == t->tgid)
+		forget_child(tid);
 	bpf_map_delete_elem(&threads, &tid);
 	release_cpu();
 	return 0;

@@ -475,6 +475,56 @@ def http2(server):
     check_equal(told.count("h2_connections"), 2, "HTTP/2 connections of %s" % told.said)
 
 
+NODE = """
+const http = require("http");
+http.createServer((q, a) => {
+  const [status, size] = q.url.split("/").slice(-2).map(Number);
+  q.resume();
+  setTimeout(() => { a.writeHead(status, {"Content-Length": size}); for (let left = size; left > 0; left -= 50000) a.write("n".repeat(Math.min(left, 50000)));
+    a.end(); }, q.url.includes("slow") ? 50 : 0);
+}).listen(0, "127.0.0.1", function () { console.log(this.address().port); });
+"""
+
+
+def event_loops():
+    """One thread for all, which reads on while it answers, of a real such server: each has its own answer or none, and nobody the times of all."""
+    if not shutil.which("node"):
+        testing.skip("no node here")
+    process = subprocess.Popen(["node", "-e", NODE], stdout=subprocess.PIPE, text=True)
+    paths, lock = [], threading.Lock()
+    try:
+        port = int(process.stdout.readline())
+
+        def client(k):
+            with Client(port) as c:
+                for i in range(4):
+                    some = ["/loop/%s%d-%d-%d/%d/%d" % ("slow" if j == 0 else "", k, i, j, 201 + k + j, (3, 200000)[j % 2]) for j in range(3 if i % 2 else 1)]
+                    with lock:
+                        paths.extend(some)
+                    c.ask(*some)
+
+        class Node:
+            pid = process.pid
+
+            @staticmethod
+            def raw(*parts):
+                with Client(port) as c:
+                    c.ask("/first/200/5")
+        with testing.scratch() as folder:
+            following = requests.Following(folder, Node, "--full", "100000")
+            in_threads(2, client)
+            time.sleep(0.1)
+            told = Told(*following.records())
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    found = told.by_path("loop")
+    check_equal(sorted(found), sorted(paths), "requests")
+    check_equal([r for r in found.values() if "status_i" in r and not own_answer(r)], [], "requests with another's answer")
+    check_equal([p for p, r in found.items() if "status_i" not in r and not r["incomplete_b"]], [], "whole ones without an answer")
+
+
 def http2_in_the_table():
     """Bug 5: what a user of the table and of the agent's metrics sees of it."""
     with testing.scratch() as folder:
@@ -632,27 +682,35 @@ def full_tables():
 
 
 def short_lived():
-    """Bug 14: servers that come and go: each is found by its name, and leaves nothing behind."""
+    """Bug 14: processes that serve one connection and end, and servers that come later: each is followed, and leaves nothing behind."""
     with odd_server() as (folder, server):
         following = requests.Following(folder, server, "--cmdline", SERVER)
-        for i in range(2):
-            other = OddServer(folder)
-            try:
-                def seen():
-                    with other.connect("threads") as c:
-                        c.ask("/short/%d/200/5" % i)
-                    with open(following.out) as f:
-                        return "/short/%d/" % i in f.read()
-                wait_for(seen, "the requests of a server that came later", 20)
-            finally:
-                other.close()
+
+        def client(k):
+            for i in range(10):
+                with server.connect("forks") as c:
+                    c.ask("/forked/%d-%d/20%d/7" % (k, i, k), "/forked/slow-%d-%d/21%d/8" % (k, i, k))
+        in_threads(4, client)
+        other = OddServer(folder)
+        try:
+            def seen():
+                with other.connect("threads") as c:
+                    c.ask("/later/200/5")
+                with open(following.out) as f:
+                    return "/later/" in f.read()
+            wait_for(seen, "the requests of a server that came later", 20)
+        finally:
+            other.close()
         with server.connect("threads") as c:
-            c.ask("/short/last/200/5")
+            c.ask("/last/200/5")
         told = Told(*following.records())
-    check_equal(len({r["pid_i"] for r in told.of("short")}), 3, "processes")
-    check(all(own_answer(r) for r in told.of("short")), "their answers")
+    paths = ["/forked/%s%d-%d/2%d%d/%d" % (slow, k, i, bool(slow), k, 7 + bool(slow)) for slow in ("", "slow-") for k in range(4) for i in range(10)]
+    found = check_exact(told, "forked", paths)
+    check_equal(len({r["pid_i"] for r in found.values()}), 40, "processes")
+    check_exact(told, "last", ["/last/200/5"])
+    check_equal(len({r["pid_i"] for r in told.of("later") + told.of("last")}), 2, "servers")
 
 
 if __name__ == "__main__":
-    testing.main(*[shared(c) for c in SHARED], http2_in_the_table, many_threads, full_tables,
-                 short_lived)
+    testing.main(*[shared(c) for c in SHARED], event_loops, http2_in_the_table, many_threads,
+                 full_tables, short_lived)

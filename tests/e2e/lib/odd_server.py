@@ -205,6 +205,18 @@ def carriers(listener):
         a.socket.close(), b.socket.close()
 
 
+def forks(listener):
+    """A process for each connection, which ends with it; its parent's own end of the connection is closed in the midst."""
+    while True:
+        connection = listener.accept()[0]
+        if not os.fork():
+            for r in Stream(connection).requests():
+                time.sleep(0.06 if "slow" in r.path else 0)
+                send(connection, r)
+            os._exit(0)
+        threading.Timer(0.03, connection.close).start()
+
+
 def stuck(listener):
     """One thread for all: what asks for /stuck is never answered."""
     kept = []
@@ -372,7 +384,7 @@ def fills(listener):
     each_in_a_thread(listener, serve)
 
 
-MANNERS = (threads, peeks, coalesces, large_reads, pool, executor, carriers, stuck, drops, idle, slowly, calls, tls, fills)
+MANNERS = (threads, peeks, coalesces, large_reads, pool, executor, carriers, forks, stuck, drops, idle, slowly, calls, tls, fills)
 
 
 def main():
