@@ -149,7 +149,7 @@ static __always_inline void fill(struct req_event *e, struct req_thread *t, u16 
 		}                                                                                 \
 		fill(&r->e, t, type, result, now);                                                \
 		r->e.sequence = sequence;                                                         \
-		r->e.payload_size = (u16)gather(r->payload, at, (u32)(size >> 32), (u32)size);    \
+		r->e.payload_size = (u16)gather(r->payload, at, (u32)(size >> 32), size & GATHERED_MAX); \
 		bpf_ringbuf_submit(r, wakeup());                                                  \
 	} while (0)
 

@@ -67,23 +67,25 @@ static __always_inline void find_text(struct req_thread *t, struct call_text *te
 }
 
 /* `out` has GATHERED_ROOM bytes; how many it got. */
-static __always_inline u32 gather(u8 *out, u64 vector, u32 pieces, u32 limit)
+static __always_inline u32 gather(u8 *out, u64 vector, u32 pieces, u64 limit)
 {
 	struct text_piece piece;
-	u32 used = 0, size;
+	u64 used = 0, size, left;
 
 	for (u32 i = 0; i < PIECES_MAX; i++) {
 		if (i >= pieces || used >= limit)
 			break;
 		if (bpf_probe_read_user(&piece, sizeof(piece), (void *)(vector + i * sizeof(piece))))
 			break;
-		size = piece.size < limit - used ? (u32)piece.size : limit - used;
-		if (size > 511)
-			size = 511;
-		used &= GATHERED_MAX;
-		barrier_var(used);
+		left = limit - used;
+		size = piece.size < left ? piece.size : left;
+		size = size < 511 ? size : 511;
+		/* Verifiers up to 5.10 forget what was compared, and know what was masked. */
+		barrier_var(size);
 		size &= 511;
-		if (size && bpf_probe_read_user(out + used, size, (void *)piece.at)) {
+		barrier_var(used);
+		used &= GATHERED_MAX;
+		if (bpf_probe_read_user(out + used, size, (void *)piece.at)) {
 			lose(REQ_LOSS_PAYLOAD);
 			break;
 		}
@@ -91,7 +93,7 @@ static __always_inline u32 gather(u8 *out, u64 vector, u32 pieces, u32 limit)
 		if (size != piece.size)
 			break;
 	}
-	return used;
+	return (u32)used;
 }
 
 #endif

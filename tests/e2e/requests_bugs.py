@@ -498,7 +498,7 @@ def event_loops():
         def client(k):
             with Client(port) as c:
                 for i in range(4):
-                    some = ["/loop/%s%d-%d-%d/%d/%d" % ("slow" if j == 0 else "", k, i, j, 201 + k + j, (3, 200000)[j % 2]) for j in range(3 if i % 2 else 1)]
+                    some = ["/loop/%s%d-%d-%d/%d/%d" % ("slow" if j == 0 else "", k, i, j, 221 + k + j, (3, 200000)[j % 2]) for j in range(3 if i % 2 else 1)]
                     with lock:
                         paths.extend(some)
                     c.ask(*some)
