@@ -67,7 +67,7 @@ int agent_new(const char *path, agent_log_fn log, void *context, struct agent **
 	struct agent *a = calloc(1, sizeof(*a));
 	int err = -ENOMEM;
 
-	if (!a || !(a->path = strdup(path))) {
+	if (!a || !(a->path = strdup(path)) || !(a->jvm_wake = jvm_wake_new())) {
 		error_set(e, err, "no memory for the agent; free some and try again");
 		goto fail;
 	}
@@ -83,7 +83,7 @@ int agent_new(const char *path, agent_log_fn log, void *context, struct agent **
 	if (!err)
 		err = open_http(a, e);
 	if (!err)
-		err = agent_recorder(&a->config, &a->filter, &a->recorder, e);
+		err = agent_recorder(a, &a->config, &a->filter, &a->recorder, e);
 	if (!err)
 		err = agent_ship(a, &a->config, false, e);
 	if (!err)
@@ -204,6 +204,7 @@ void agent_free(struct agent *a)
 	a->left_behind |= !ship_close(a->ship, CLOSE_MS);
 	live_free(a->live);
 	recorder_free(a->recorder);
+	jvm_wake_free(a->jvm_wake);
 	if (a->left_behind)
 		return; // until the process ends
 	spool_close(a->spool, 0);

@@ -11,6 +11,7 @@
 #include "agent/agent_config.h"
 #include "agent/agent_requests.h"
 #include "agent/io_metrics.h"
+#include "agent/jvm_wake.h"
 #include "agent/live.h"
 #include "agent/ship.h"
 #include "agent/spool.h"
@@ -30,6 +31,7 @@ struct agent {
 	struct ship *ship;	     // NULL without endpoints
 	uint8_t ship_key[KEY_SIZE];  // its public one
 	bool left_behind;	     // a ship that could not be ended: its thread may use the spool and the log
+	struct jvm_wake *jvm_wake;   // of the recorder and of the requests
 	struct agent_requests *requests; // NULL without targets; changed under `measuring`
 	struct live *live;	     // shares the recording with pulls over HTTP
 	struct http_server *http;    // NULL without `listen`
@@ -61,7 +63,7 @@ void agent_http_close(struct agent *a); // pulls have been told (live_stop), or 
 int agent_http_reload(struct agent *a, const struct agent_config *c, struct error *e);
 
 // agent_reload.c
-int agent_recorder(const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e);
+int agent_recorder(struct agent *a, const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e);
 // Ends the ship that there is and starts the one of c. With check it only says whether it could be started.
 int agent_ship(struct agent *a, const struct agent_config *c, bool check, struct error *e);
 // Follows the requests that c asks for, or no longer. What the kernel refuses is said, and windows go on.

@@ -68,6 +68,15 @@ static void print_ship(struct agent *a, struct buf *ret)
 		metrics_print(ship_metrics, ship_metrics_n, &s, ret);
 }
 
+static void print_java(const struct agent *a, struct buf *ret)
+{
+	buf_printf(ret, "# HELP blkprof_agent_java_attach_total JVMs without an attach socket, by what was done.\n"
+			"# TYPE blkprof_agent_java_attach_total counter\n");
+	for (unsigned i = 0; i < JVM_WAKE_COUNTS; i++)
+		buf_printf(ret, "blkprof_agent_java_attach_total{what=\"%s\"} %llu\n", jvm_wake_count_name(i),
+			   (unsigned long long)jvm_wake_count(a->jvm_wake, i));
+}
+
 void agent_metrics_text(struct agent *a, struct buf *ret)
 {
 	struct live_counters pulls;
@@ -79,6 +88,7 @@ void agent_metrics_text(struct agent *a, struct buf *ret)
 	live_get_counters(a->live, &pulls);
 	metrics_print(pull_table, sizeof(pull_table) / sizeof(*pull_table), &pulls, ret);
 	io_metrics_print(a->io, ret);
+	print_java(a, ret);
 	pthread_mutex_lock(&a->measuring);
 	if (a->requests)
 		agent_requests_print(a->requests, ret);

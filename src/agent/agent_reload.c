@@ -24,12 +24,13 @@ static size_t ring_bytes(const struct agent_config *c)
 	return ring;
 }
 
-int agent_recorder(const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e)
+int agent_recorder(struct agent *a, const struct agent_config *c, const struct filter *f, struct recorder **ret, struct error *e)
 {
 	struct recorder_options o = {
 		.backend = c->backend_kind, .rate = c->rate, .cpu_hz = c->cpu_hz, .kernel_stacks = c->kernel_stacks,
 		.labels = c->label_set, .node = c->node_name, .filter = *f,
 		.memory = c->memory / 8 * 7, .ring = ring_bytes(c), .java_attach = c->java_attach,
+		.jvm_wake = a->jvm_wake,
 	};
 
 	return recorder_new(&o, ret, e);
@@ -102,7 +103,7 @@ static int replace_recorder(struct agent *a, const struct agent_config *c, const
 {
 	struct recorder *old = a->recorder, *fresh = NULL;
 	struct cost before, after;
-	int err = agent_recorder(c, f, &fresh, e);
+	int err = agent_recorder(a, c, f, &fresh, e);
 
 	if (!err)
 		err = recorder_start(fresh, e);
@@ -150,7 +151,7 @@ void agent_follow_requests(struct agent *a, const struct agent_config *c)
 	agent_requests_stop(old);
 	if (!agent_requests_wanted(c))
 		return;
-	if (agent_requests_start(c, a->spool, say_plugin, a, &fresh, &e)) {
+	if (agent_requests_start(c, a->spool, a->jvm_wake, say_plugin, a, &fresh, &e)) {
 		agent_say(a, AGENT_ERROR, "requests are not followed: %s", e.text);
 		return;
 	}

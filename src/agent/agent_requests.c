@@ -205,8 +205,8 @@ static int copy_options(struct agent_requests *a, const struct agent_config *c, 
 	return err;
 }
 
-int agent_requests_start(const struct agent_config *c, struct spool *spool, void (*say)(void *context, const char *text), void *context,
-			  struct agent_requests **ret, struct error *e)
+int agent_requests_start(const struct agent_config *c, struct spool *spool, struct jvm_wake *wake,
+			 void (*say)(void *context, const char *text), void *context, struct agent_requests **ret, struct error *e)
 {
 	struct agent_requests *a = calloc(1, sizeof(*a));
 	int err;
@@ -216,6 +216,7 @@ int agent_requests_start(const struct agent_config *c, struct spool *spool, void
 	pthread_mutex_init(&a->lock, NULL);
 	a->spool = spool;
 	a->began = clock_realtime();
+	a->options.jvm_wake = wake;
 	a->options.say = say;
 	a->options.say_context = context;
 	err = copy_options(a, c, e);

@@ -2,8 +2,6 @@
 #include "agent/java_attach.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/attach_files.h"
 #include "common/clock.h"
 
 #define AGAIN_NS 60000000000ull
+#define SOON_NS 5000000000ull // when it was still starting
 #define TIMEOUT_MS 5000
 #define LOOK_MS 100 // whether it is to end
 #define CONNECT_MS 500
@@ -36,6 +34,7 @@ struct question {
 
 struct java_attach {
 	pthread_t thread;
+	struct jvm_wake *waker; // not owned; NULL: JVMs without a socket are let be
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool stop;
@@ -45,41 +44,6 @@ struct java_attach {
 		uint64_t time_ns;
 	} asked[ASKED]; // by pid modulo ASKED
 };
-
-// A descriptor of the socket's file: links lead no further than the process's root.
-static int find_socket(pid_t pid, const struct proc_status *status)
-{
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	char path[64];
-	struct stat st;
-	int root, fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "/tmp/.java_pid%d", status->inner_pid);
-	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0)
-		fd = -errno;
-	close(root);
-	if (fd < 0)
-		return fd;
-	if (!fstat(fd, &st) && S_ISSOCK(st.st_mode) && st.st_uid == status->uid)
-		return fd;
-	close(fd);
-	return -EACCES;
-}
-
-// Older JVMs answer only their own user. The system calls themselves change this thread alone.
-static void become(uid_t uid, gid_t gid)
-{
-	if (uid)
-		syscall(SYS_setresgid, -1, gid, -1);
-	syscall(SYS_setresuid, -1, uid, -1);
-	if (!uid)
-		syscall(SYS_setresgid, -1, gid, -1);
-}
 
 static bool is_peer(int fd, pid_t pid)
 {
@@ -93,19 +57,20 @@ static int connect_to(int file, pid_t pid, const struct proc_status *status)
 {
 	struct timeval limit = { .tv_usec = CONNECT_MS * 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	bool other = !geteuid() && status->uid;
+	struct as_user user;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err = 0;
 
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
-	if (other)
-		become(status->uid, status->gid);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		err = -errno;
-	if (other)
-		become(0, getgid());
+	// Older JVMs answer only their own user.
+	err = as_user_begin(&user, status);
+	if (!err) {
+		if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+			err = -errno;
+		as_user_end(&user);
+	}
 	if (!err && !is_peer(fd, pid))
 		err = -EACCES;
 	if (!err)
@@ -114,12 +79,16 @@ static int connect_to(int file, pid_t pid, const struct proc_status *status)
 	return err;
 }
 
-static bool ends(struct java_attach *j)
+static bool ends(const struct java_asking *a)
 {
+	return a->ends && a->ends(a->context);
+}
+
+static bool is_stopped(void *context)
+{
+	struct java_attach *j = context;
 	bool stop;
 
-	if (!j)
-		return false;
 	pthread_mutex_lock(&j->lock);
 	stop = j->stop;
 	pthread_mutex_unlock(&j->lock);
@@ -130,11 +99,11 @@ static bool ends(struct java_attach *j)
 static const char perf_map[] = "1\0jcmd\0Compiler.perfmap\0\0", thread_print[] = "1\0jcmd\0Thread.print\0\0";
 
 // With dump, the answer goes there.
-static int ask(int fd, int timeout_ms, struct java_attach *j, struct buf *dump)
+static int ask(int fd, const struct java_asking *a, struct buf *dump)
 {
 	const char *question = dump ? thread_print : perf_map;
 	size_t size = dump ? sizeof(thread_print) : sizeof(perf_map), most = dump ? DUMP_MAX : ANSWER_MAX;
-	uint64_t until = clock_monotonic() + (uint64_t)timeout_ms * 1000000;
+	uint64_t until = clock_monotonic() + (uint64_t)a->timeout_ms * 1000000;
 	char answer[1024], first = 0;
 	size_t total = 0;
 
@@ -145,7 +114,7 @@ static int ask(int fd, int timeout_ms, struct java_attach *j, struct buf *dump)
 		uint64_t now = clock_monotonic();
 		ssize_t n;
 
-		if (now >= until || ends(j))
+		if (now >= until || ends(a))
 			return -ETIMEDOUT;
 		if (poll(&p, 1, LOOK_MS) <= 0)
 			continue;
@@ -165,9 +134,19 @@ static int ask(int fd, int timeout_ms, struct java_attach *j, struct buf *dump)
 	return first == '0' ? 0 : -EOPNOTSUPP;
 }
 
-static int attach(pid_t pid, const struct proc_status *status, int timeout_ms, struct java_attach *j, struct buf *dump)
+static int find_socket(pid_t pid, const struct proc_status *status, const struct java_asking *a)
 {
-	int file = find_socket(pid, status), fd, err;
+	int file = attach_socket_find(pid, status), err;
+
+	if (file != -ENOENT || !a->wake)
+		return file;
+	err = jvm_wake_open(a->wake, pid, a->ends, a->context);
+	return err ? err : attach_socket_find(pid, status);
+}
+
+static int attach(pid_t pid, const struct proc_status *status, const struct java_asking *a, struct buf *dump)
+{
+	int file = find_socket(pid, status, a), fd, err;
 
 	if (file < 0)
 		return file;
@@ -175,27 +154,30 @@ static int attach(pid_t pid, const struct proc_status *status, int timeout_ms, s
 	close(file);
 	if (fd < 0)
 		return fd;
-	err = ask(fd, timeout_ms, j, dump);
+	err = ask(fd, a, dump);
 	close(fd);
 	return err;
 }
 
-int java_attach_now(pid_t pid, const struct proc_status *status, int timeout_ms)
+int java_attach_threads(pid_t pid, const struct proc_status *status, const struct java_asking *a, struct buf *ret)
 {
-	return attach(pid, status, timeout_ms, NULL, NULL);
-}
-
-int java_attach_threads(pid_t pid, const struct proc_status *status, int timeout_ms, struct buf *ret)
-{
-	int err = attach(pid, status, timeout_ms, NULL, ret);
+	int err = attach(pid, status, a, ret);
 
 	return err ? err : ret->error;
+}
+
+// Under the lock.
+static void ask_sooner(struct java_attach *j, pid_t pid)
+{
+	j->asked[(unsigned)pid % ASKED].time_ns -= AGAIN_NS - SOON_NS;
 }
 
 static void *answer_questions(void *context)
 {
 	struct java_attach *j = context;
+	struct java_asking asking = { .wake = j->waker, .timeout_ms = TIMEOUT_MS, .ends = is_stopped, .context = j };
 	struct question q;
+	int err;
 
 	pthread_mutex_lock(&j->lock);
 	for (;;) {
@@ -205,8 +187,10 @@ static void *answer_questions(void *context)
 			break;
 		q = j->queue[--j->n];
 		pthread_mutex_unlock(&j->lock);
-		attach(q.pid, &q.status, TIMEOUT_MS, j, NULL);
+		err = attach(q.pid, &q.status, &asking, NULL);
 		pthread_mutex_lock(&j->lock);
+		if (err == -EAGAIN || err == -EBUSY)
+			ask_sooner(j, q.pid);
 	}
 	pthread_mutex_unlock(&j->lock);
 	return NULL;
@@ -225,12 +209,13 @@ static int start(struct java_attach *j)
 	return -err;
 }
 
-struct java_attach *java_attach_new(void)
+struct java_attach *java_attach_new(struct jvm_wake *wake)
 {
 	struct java_attach *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return NULL;
+	j->waker = wake;
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_cond_init(&j->wake, NULL);
 	if (!start(j))

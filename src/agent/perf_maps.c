@@ -51,7 +51,7 @@ struct perf_maps {
 	size_t read_left;
 };
 
-struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool java_attach)
+struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool java_attach, struct jvm_wake *wake)
 {
 	struct perf_maps *p = calloc(1, sizeof(*p));
 
@@ -61,7 +61,7 @@ struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool j
 	p->memory = memory ? memory : MEMORY_DEFAULT;
 	// Without a thread for it JVMs are not asked; their code has no names then.
 	if (java_attach)
-		p->java = java_attach_new();
+		p->java = java_attach_new(wake);
 	return p;
 }
 

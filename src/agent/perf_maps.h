@@ -10,13 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/jvm_wake.h"
 #include "agent/procs_files.h"
 #include "agent/proctable.h"
 #include "symbolize/perf_map.h"
 
 struct perf_maps;
 
-struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool java_attach);
+// wake: not owned; NULL: JVMs without an attach socket are not made to open one.
+struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool java_attach, struct jvm_wake *wake);
 void perf_maps_free(struct perf_maps *p);
 bool perf_maps_find(struct perf_maps *p, const struct proc *proc, uint64_t address, struct perf_symbol *ret);
 uint64_t perf_maps_generation(struct perf_maps *p, const struct proc *proc);

@@ -2,6 +2,7 @@
 #include "agent/proc_status.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static const char *line_of(const char *text, const char *name)
 int proc_status_parse(const char *text, struct proc_status *ret)
 {
 	const char *uid = line_of(text, "\nUid:\t"), *gid = line_of(text, "\nGid:\t"), *inner = line_of(text, "\nNSpid:\t");
+	const char *caught = line_of(text, "\nSigCgt:\t"), *state = line_of(text, "\nState:\t");
 	const char *last;
 	unsigned u, g;
 	int pid;
@@ -32,7 +34,11 @@ int proc_status_parse(const char *text, struct proc_status *ret)
 	pid = atoi(last);
 	if (pid <= 0)
 		return -EINVAL;
-	*ret = (struct proc_status){ .uid = u, .gid = g, .inner_pid = pid };
+	*ret = (struct proc_status){
+		.uid = u, .gid = g, .inner_pid = pid,
+		.catches_quit = caught && strtoull(caught, NULL, 16) >> (SIGQUIT - 1) & 1,
+		.stopped = state && (*state == 'T' || *state == 't'),
+	};
 	return 0;
 }
 

@@ -45,7 +45,7 @@ struct procs *procs_new(const struct procs_options *options, struct error *e)
 	p->table = proctable_new(options->memory ? options->memory : MEMORY_DEFAULT);
 	p->files = procs_files_new(options->symbolizer);
 	if (p->files)
-		p->perf_maps = perf_maps_new(p->files, options->perf_maps, options->java_attach);
+		p->perf_maps = perf_maps_new(p->files, options->perf_maps, options->java_attach, options->jvm_wake);
 	p->containers = containers_new(NULL);
 	if (!p->table || !p->files || !p->perf_maps || !p->containers)
 		goto no_memory;

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "symbolize/symbolize.h"
 
+struct jvm_wake;
 struct procs;
 struct proc;
 
@@ -22,6 +23,7 @@ struct procs_options {
 	size_t memory;		       // budget in bytes, 0 = 64 MiB
 	size_t perf_maps;	       // another one, of perf maps, 0 = 32 MiB
 	bool java_attach;	       // ask JVMs for their perf map
+	struct jvm_wake *jvm_wake;     // not owned; NULL: those without an attach socket are let be
 };
 
 struct procs_stats {

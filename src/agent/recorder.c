@@ -190,7 +190,8 @@ static int make_parts(struct recorder *r, struct error *e)
 {
 	struct shares shares = shares_of(r->options.memory);
 	struct symbolizer_options so = { .memory = shares.symbols, .kernel = "/proc/kallsyms" };
-	struct procs_options po = { .memory = shares.procs, .perf_maps = shares.perf_maps, .java_attach = r->options.java_attach };
+	struct procs_options po = { .memory = shares.procs, .perf_maps = shares.perf_maps, .java_attach = r->options.java_attach,
+				    .jvm_wake = r->options.jvm_wake };
 	struct error ignored = { 0 };
 
 	r->symbolizer = symbolizer_new(&so);

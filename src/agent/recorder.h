@@ -31,6 +31,8 @@ enum label_set {
 	LABELS_FEW_COMM // few and comm
 };
 
+struct jvm_wake;
+
 struct recorder_options {
 	enum backend backend;
 	uint32_t rate;	 // stacks per second and CPU, about; 0 = every bio
@@ -43,7 +45,8 @@ struct recorder_options {
 	struct filter filter;
 	size_t memory;	    // bytes of what is kept about processes, symbols, stacks, about; 0 = a few hundred MiB
 	size_t ring;	    // bytes between the kernel and us, a power of two of whole pages; 0 = 8 MiB
-	bool java_attach;   // ask JVMs that have an attach socket for their perf map
+	bool java_attach;   // ask JVMs for their perf map
+	struct jvm_wake *jvm_wake; // not owned; NULL: those without an attach socket are let be
 	bool timeline;	    // records switches, wake-ups and each bio's submission too, for `watch`; tracepoint backend only
 	bool timeline_stacks; // where threads sleep
 	// Sees every record of the ring first (record_rec.h, timeline_rec.h), and of a timeline the ends that no hook saw, from

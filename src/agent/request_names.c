@@ -31,6 +31,7 @@ struct name {
 };
 
 struct request_names {
+	struct jvm_wake *waker; // not owned
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -104,12 +105,24 @@ static void keep(void *context, uint32_t nid, const char *text, size_t len)
 	}
 }
 
+static bool is_stopped(void *context)
+{
+	struct request_names *n = context;
+	bool stop;
+
+	pthread_mutex_lock(&n->lock);
+	stop = n->stop;
+	pthread_mutex_unlock(&n->lock);
+	return stop;
+}
+
 static void ask(struct request_names *n, pid_t pid)
 {
+	struct java_asking asking = { .wake = n->waker, .timeout_ms = ASK_MS, .ends = is_stopped, .context = n };
 	struct proc_status status;
 	struct buf dump = { 0 };
 
-	if (!proc_status_read(pid, &status) && !java_attach_threads(pid, &status, ASK_MS, &dump)) {
+	if (!proc_status_read(pid, &status) && !java_attach_threads(pid, &status, &asking, &dump)) {
 		list_threads(n, pid);
 		thread_dump_parse((char *)dump.data, dump.len, NAMES, keep, n);
 	}
@@ -174,12 +187,13 @@ static void release(struct request_names *n)
 	free(n);
 }
 
-struct request_names *request_names_new(void)
+struct request_names *request_names_new(struct jvm_wake *wake)
 {
 	struct request_names *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return NULL;
+	n->waker = wake;
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_cond_init(&n->wake, NULL);
 	n->names = calloc(NAMES, sizeof(*n->names));

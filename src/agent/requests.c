@@ -143,7 +143,7 @@ static int make_parts(struct requests *r, struct error *e)
 	r->storm = storm_new(&r->metrics, r->options.full);
 	r->threads = thread_sums_new(&r->metrics, THREADS_MAX);
 	r->devices = devices_new(NULL, e);
-	r->names = r->options.java_names ? request_names_new() : NULL;
+	r->names = r->options.java_names ? request_names_new(r->options.jvm_wake) : NULL;
 	if (!r->flow || !r->storm || !r->threads)
 		return error_set(e, -ENOMEM, "requests: no memory");
 	n = load_plugins(r, maps);

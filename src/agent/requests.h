@@ -10,6 +10,7 @@
 #include "request/record.h"
 #include "request/target.h"
 
+struct jvm_wake;
 struct requests;
 
 #define REQUESTS_FULL 500 // records a second that are told in full, by default
@@ -21,6 +22,7 @@ struct requests_options {
 	unsigned full;		  // records a second in full; 0 = REQUESTS_FULL
 	uint64_t window;	  // of threads' sums, ns; 0 = 10 s
 	bool java_names;	  // ask JVMs for their threads' names
+	struct jvm_wake *jvm_wake; // not owned; NULL: those without an attach socket are let be
 	const char *plugins;	  // directory of sources of metrics; NULL = none
 	void (*say)(void *context, const char *text); // what is wrong with one of them
 	void *say_context;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/jvm_wake.h"
 #include "agent/requests.h"
 #include "cli/command.h"
 #include "cli/privileges.h"
@@ -33,6 +34,7 @@ static const struct requests_command defaults = { .slowest = SLOWEST, .full = RE
 struct printing {
 	const struct requests_command *o;
 	struct requests *requests;
+	struct jvm_wake *jvm_wake; // NULL: Java names are not asked for
 	struct requests_table *table;
 	char node[65];
 	uint64_t threads;
@@ -172,6 +174,10 @@ static void summarize(struct printing *p)
 	for (unsigned i = 0; i < n; i++)
 		if (c[i].loss && c[i].value && (p->o->json || !is_unread(c[i].name)))
 			fprintf(stderr, "%llu %s: %s\n", (unsigned long long)c[i].value, c[i].name, c[i].help);
+	for (unsigned i = 0; p->jvm_wake && i < JVM_WAKE_COUNTS; i++)
+		if (jvm_wake_count(p->jvm_wake, i))
+			fprintf(stderr, "%llu %s: %s\n", (unsigned long long)jvm_wake_count(p->jvm_wake, i), jvm_wake_count_name(i),
+				jvm_wake_count_help(i));
 }
 
 static int print(struct printing *p, struct error *e)
@@ -210,6 +216,9 @@ static int prepare(struct printing *p, struct error *e)
 	struct requests_options ro = { .targets = p->o->targets, .params = p->o->params, .trace_header = p->o->trace_header,
 				       .full = p->o->full, .plugins = p->o->plugins, .java_names = p->o->java_names, .say = say };
 	int err;
+
+	p->jvm_wake = p->o->java_names ? jvm_wake_new() : NULL;
+	ro.jvm_wake = p->jvm_wake;
 
 	if (p->o->node)
 		snprintf(p->node, sizeof(p->node), "%s", p->o->node);
@@ -250,6 +259,7 @@ static int run(const void *options)
 	if (!err)
 		err = print(&p, &e);
 	requests_free(p.requests);
+	jvm_wake_free(p.jvm_wake);
 	requests_table_free(p.table);
 	return err ? command_error("requests", command_status(err), &e) : STATUS_DONE;
 }
