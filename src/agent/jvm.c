@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/jvm_memory.h"
 #include "agent/procs_maps.h"
 #include "agent/procs_mounts.h"
 #include "common/file.h"
@@ -93,23 +94,36 @@ static bool may_read(pid_t pid, int fd)
 	return kind == MOUNT_LOCAL || kind == MOUNT_LAYERED;
 }
 
+static int open_to_read(pid_t pid, int found)
+{
+	char path[64];
+	int fd;
+
+	if (!may_read(pid, found))
+		return -EACCES;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 static bool read_file(void *context, const char *name, size_t len, struct buf *ret)
 {
 	pid_t pid = *(pid_t *)context;
 	char path[PATH_MAX];
-	int fd, err = -EACCES;
+	int found, fd, err;
 
 	if (!len || len >= sizeof(path) || memchr(name, 0, len))
 		return false;
 	memcpy(path, name, len);
 	path[len] = 0;
-	fd = find_file(pid, path);
+	found = find_file(pid, path);
+	if (found < 0)
+		return false;
+	fd = open_to_read(pid, found);
+	close(found);
 	if (fd < 0)
 		return false;
-	if (may_read(pid, fd)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		err = file_read(path, FILE_BYTES_MAX, ret);
-	}
+	err = file_read_fd(fd, FILE_BYTES_MAX, ret);
 	close(fd);
 	return !err;
 }
@@ -164,12 +178,32 @@ static int read_options(pid_t pid, struct jvm_options *ret)
 	return err;
 }
 
+static int read_flags(pid_t pid, const struct jvm *jvm, struct jvm_options *ret)
+{
+	char path[96];
+	int found, fd, err;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)jvm->start, (unsigned long long)jvm->limit);
+	found = open(path, O_PATH | O_CLOEXEC);
+	if (found < 0)
+		return -errno;
+	fd = open_to_read(pid, found);
+	close(found);
+	if (fd < 0)
+		return fd;
+	err = jvm_memory_read(pid, fd, jvm->start, jvm->offset, ret);
+	close(fd);
+	return err;
+}
+
 int jvm_find(pid_t pid, struct jvm *ret)
 {
 	struct jvm jvm = { 0 };
 	int err = find_library(pid, &jvm);
 
 	if (!err)
+		jvm.exact = !read_flags(pid, &jvm, &jvm.options);
+	if (!err && !jvm.exact)
 		err = read_options(pid, &jvm.options);
 	if (!err)
 		*ret = jvm;

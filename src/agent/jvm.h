@@ -3,6 +3,7 @@
 #ifndef BLKPROF_AGENT_JVM_H
 #define BLKPROF_AGENT_JVM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,10 +15,11 @@ struct jvm {
 	uint64_t start, limit;
 	uint64_t offset; // of start in the file
 	struct jvm_options options;
+	bool exact; // they are its flags, read from its memory, which is certainly a HotSpot JVM's; else what it was told
 };
 
-// 0, -ENOENT when it is none (OpenJ9 has a libjvm.so too and is none), or why that cannot be told. Reads /proc/PID/maps and
-// files that the process names, within bounds: for a thread that may wait.
+// 0, -ENOENT when it is none (OpenJ9 has a libjvm.so too and is none), or why that cannot be told. Reads /proc/PID/maps,
+// its memory and files that it names, within bounds: for a thread that may wait.
 int jvm_find(pid_t pid, struct jvm *ret);
 
 #endif

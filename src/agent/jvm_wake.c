@@ -54,7 +54,7 @@ static const struct {
 	[JVM_WAKE_SILENT] = { "silent", "JVMs that have not within a minute: no Java names", true },
 	[JVM_WAKE_SIGNALS_OFF] = { "signals_off", "JVMs with -Xrs (ReduceSignalUsage) and without an attach socket: no Java names", true },
 	[JVM_WAKE_ATTACH_OFF] = { "attach_off", "JVMs with -XX:+DisableAttachMechanism: no Java names", true },
-	[JVM_WAKE_UNREAD] = { "options_unread", "JVMs whose options cannot all be read, left in peace: no Java names", true },
+	[JVM_WAKE_UNREAD] = { "flags_unread", "JVMs whose flags cannot be read from their memory, left in peace: no Java names", true },
 	[JVM_WAKE_GONE] = { "socket_gone", "JVMs whose attach socket was deleted since it was opened: no Java names", true },
 	[JVM_WAKE_NO_PLACE] = { "no_place", "JVMs that have no folder of a local file system that they may write to: no Java names", true },
 	[JVM_WAKE_NOT_ALLOWED] = { "not_allowed", "JVMs of users that we may not act as (CAP_SETUID, CAP_SETGID, CAP_KILL): no Java names", true },
@@ -205,14 +205,16 @@ struct target {
 	struct proc_status status;
 };
 
-// Of what the JVM was told. JVM_WAKE_COUNTS: nothing is against it.
-static enum jvm_wake_count forbidden(const struct jvm_options *o)
+// Of its flags. JVM_WAKE_COUNTS: nothing is against it.
+static enum jvm_wake_count forbidden(const struct jvm *jvm)
 {
+	const struct jvm_options *o = &jvm->options;
+
 	if (o->no_attach == JVM_ON)
 		return JVM_WAKE_ATTACH_OFF;
 	if (o->few_signals == JVM_ON)
 		return JVM_WAKE_SIGNALS_OFF;
-	return o->unread ? JVM_WAKE_UNREAD : JVM_WAKE_COUNTS;
+	return jvm->exact ? JVM_WAKE_COUNTS : JVM_WAKE_UNREAD;
 }
 
 // One that comes to it later, when the file is gone, would mean a dump.
@@ -240,7 +242,7 @@ static int look(struct jvm_wake *w, struct target *t)
 		err = proc_status_read(t->pid, &t->status);
 	if (err)
 		return err;
-	why = forbidden(&t->jvm.options);
+	why = forbidden(&t->jvm);
 	if (why != JVM_WAKE_COUNTS)
 		return refuse(w, t, why, -EPERM);
 	err = may_send(w, t->pid, t->starttime, false);
@@ -284,7 +286,7 @@ static int look_again(const struct target *t)
 	if (err)
 		return err;
 	if (!threads.dispatcher || !takes_signals(t->pid, &now.status) || now.jvm.start != t->jvm.start ||
-	    forbidden(&now.jvm.options) != JVM_WAKE_COUNTS || now.status.uid != t->status.uid ||
+	    forbidden(&now.jvm) != JVM_WAKE_COUNTS || now.status.uid != t->status.uid ||
 	    now.status.inner_pid != t->status.inner_pid)
 		return -EAGAIN;
 	return has_ended(t->pidfd) ? -ESRCH : 0;

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "agent/jvm.h"
+#include "agent/jvm_flags.h"
 
 #define F "-XX:+PreserveFramePointer"
 
@@ -165,11 +167,120 @@ static void test_library(void **state)
 	rmdir(folder);
 }
 
+// A library's tables, as HotSpot has them.
+struct field {
+	const char *type, *name, *text;
+	int32_t is_static;
+	uint64_t offset;
+	void *address;
+};
+
+struct type {
+	const char *name, *super;
+	int32_t oop, integer, is_unsigned;
+	uint64_t size;
+};
+
+struct flag {
+	void *address;
+	const char *name;
+	int bits;
+};
+
+struct library {
+	uint8_t values[4];
+	struct flag flags[5], *first;
+	uint64_t count;
+	struct field fields[8], *structs;
+	struct type types[3], *first_type;
+	uint64_t at[JVM_SYMBOLS];
+};
+
+static size_t read_own(void *context, uint64_t address, void *out, size_t len)
+{
+	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)address, len };
+	ssize_t n = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+
+	return n < 0 ? 0 : (size_t)n;
+}
+
+static void make_library(struct library *l, struct jvm_memory *m)
+{
+	*l = (struct library){
+		.values = { 1, 0, 1, 0 },
+		.flags = { { &l->values[0], "PreserveFramePointer", 1 }, { &l->values[3], "PreserveFramePointers", 1 },
+			   { &l->values[1], "ReduceSignalUsage", 1 }, { &l->values[2], "DisableAttachMechanism", 1 } },
+		.first = l->flags, .count = 5,
+		.fields = { { "Other", "flags", "", 1, 0, NULL }, { "JVMFlag", "_name", "", 0, offsetof(struct flag, name), NULL },
+			    { "JVMFlag", "_addr", "", 0, offsetof(struct flag, address), NULL }, { "JVMFlag", "_flags", "", 0, 16, NULL },
+			    { "JVMFlag", "flags", "", 1, 0, &l->first }, { "JVMFlag", "numFlags", "", 1, 0, &l->count } },
+		.types = { { "Other", NULL, 0, 0, 0, 8 }, { "JVMFlag", NULL, 0, 0, 0, sizeof(struct flag) } },
+		.at = { (uintptr_t)l->fields, offsetof(struct field, type), offsetof(struct field, name), offsetof(struct field, is_static),
+			offsetof(struct field, offset), offsetof(struct field, address), sizeof(struct field), (uintptr_t)l->types,
+			offsetof(struct type, name), offsetof(struct type, size), sizeof(struct type) },
+	};
+	*m = (struct jvm_memory){ .read = read_own };
+	for (unsigned i = 0; i < JVM_SYMBOLS; i++)
+		m->symbol[i] = (uintptr_t)&l->at[i];
+}
+
+static void test_memory(void **state)
+{
+	struct jvm_options o = { .unread = true };
+	struct jvm_memory m;
+	struct library l;
+
+	make_library(&l, &m);
+	assert_int_equal(jvm_flags_read(&m, &o), 0);
+	assert_int_equal(o.frame_pointers, JVM_ON);
+	assert_int_equal(o.few_signals, JVM_OFF);
+	assert_int_equal(o.no_attach, JVM_ON);
+	assert_false(o.unread);
+}
+
+// Numbers and addresses that no JVM has: one at a time.
+static void test_hostile_memory(void **state)
+{
+	static const uint64_t values[] = { 0, 1, 7, 8, 255, 256, 257, 1 << 20, UINT64_MAX - 8, UINT64_MAX };
+	struct jvm_options o = { .unread = true };
+	struct jvm_memory m;
+	struct library l;
+
+	for (unsigned i = 0; i < JVM_SYMBOLS; i++) {
+		for (unsigned k = 0; k < sizeof(values) / sizeof(*values); k++) {
+			make_library(&l, &m);
+			l.at[i] = values[k];
+			jvm_flags_read(&m, &o);
+			make_library(&l, &m);
+			m.symbol[i] = values[k];
+			assert_int_equal(jvm_flags_read(&m, &o), -EINVAL);
+		}
+	}
+	o.unread = true;
+	make_library(&l, &m);
+	l.count = UINT64_MAX;
+	assert_int_equal(jvm_flags_read(&m, &o), -EINVAL);
+	make_library(&l, &m);
+	l.values[0] = 2;
+	assert_int_equal(jvm_flags_read(&m, &o), -EINVAL);
+	make_library(&l, &m);
+	l.flags[2].name = "other";
+	assert_int_equal(jvm_flags_read(&m, &o), -ENOENT);
+	make_library(&l, &m);
+	l.types[1].size = 1 << 20;
+	assert_int_equal(jvm_flags_read(&m, &o), -EINVAL);
+	make_library(&l, &m);
+	l.fields[1].offset = UINT64_MAX - 3;
+	assert_int_equal(jvm_flags_read(&m, &o), -EINVAL);
+	assert_true(o.unread);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flags),	    cmocka_unit_test(test_launcher), cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_files),	    cmocka_unit_test(test_no_jvm),   cmocka_unit_test(test_library),
+		cmocka_unit_test(test_memory),	    cmocka_unit_test(test_hostile_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
