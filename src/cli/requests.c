@@ -348,7 +348,7 @@ static int check(void *options, struct error *e)
 
 static const struct option_spec table[] = {
 	{ .name = "pid", .letter = 'p', .argument = "PID", .set = add_pid, AT(targets), .repeatable = true, .completes = COMPLETES_PID,
-	  .help = "Requests that these processes serve. A list separated by commas, repeatable." },
+	  .help = "Requests that these processes serve, without their children. A list separated by commas, repeatable." },
 	{ .name = "comm", .argument = "NAME", .set = add_comm, AT(targets), .repeatable = true,
 	  .help = "Requests of processes of this name, as /proc/PID/comm has it. May have wildcards; a list, repeatable." },
 	{ .name = "cgroup", .argument = "CGROUP", .set = add_cgroup, AT(targets), .repeatable = true, .completes = COMPLETES_FILE,
