@@ -248,7 +248,7 @@ static void take_answers(struct flow *f, struct connection *c, const struct req_
 			next_answer(f, c, within);
 		else if (is_started(c) && !status_is_in_pieces(c))
 			go_on(f, c, e, &p);
-		else if (within && p.known < p.total && p.known < STATUS_SIZE)
+		else if (within && p.known < p.total && p.known < STATUS_SIZE && others_wait(c))
 			connection_doubt(f, c); // it begins out of sight
 		else if (c->unseen)
 			begin_unseen(f, c, e, &p);

@@ -131,6 +131,24 @@ static void answers_out_of_sight(void **state)
 	traffic_free(t);
 }
 
+// Of the last one it is certain whose it is.
+static void the_last_answer_is_out_of_sight(void **state)
+{
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	reads(t, 1, 2, "GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n");
+	writes_cut(t, 1, 2, ANSWER("201", "2", "ab") ANSWER("500", "0", ""), 39);
+	asks_next(t, 1, 2);
+	reads(t, 1, 2, "GET /3 HTTP/1.1\r\n\r\n");
+	writes_whole(t, 1, 2, ANSWER("203", "0", ""));
+	asks_next(t, 1, 2);
+	statuses_are(t, 201, 0, 203);
+	assert_true(t->got[1].incomplete);
+	assert_false(t->got[2].incomplete);
+	assert_int_equal(flow_count(t->flow, FLOW_PIPELINES_LOST), 0);
+	traffic_free(t);
+}
+
 static void answers_of_unknown_length(void **state)
 {
 	struct traffic *t = traffic_new(0, 0, 0);
@@ -344,6 +362,7 @@ int main(void)
 		cmocka_unit_test(answers_without_a_body),
 		cmocka_unit_test(interim_and_final_in_one_write),
 		cmocka_unit_test(answers_out_of_sight),
+		cmocka_unit_test(the_last_answer_is_out_of_sight),
 		cmocka_unit_test(answers_of_unknown_length),
 		cmocka_unit_test(answers_that_are_longer_than_they_say),
 		cmocka_unit_test(read_ahead_during_an_answer),
