@@ -209,3 +209,21 @@ int jvm_find(pid_t pid, struct jvm *ret)
 		*ret = jvm;
 	return err;
 }
+
+int jvm_open(pid_t pid, const struct jvm *jvm)
+{
+	char path[100];
+	int place, fd = -EACCES;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)jvm->start, (unsigned long long)jvm->limit);
+	place = open(path, O_PATH | O_CLOEXEC);
+	if (place < 0)
+		return -errno;
+	if (may_read(pid, place)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
+	}
+	close(place);
+	return fd;
+}

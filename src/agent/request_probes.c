@@ -32,7 +32,7 @@ struct request_probes {
 	request_event_fn fn;
 	void *context;
 	unsigned room; // records that may still be taken in this call
-	int targets, threads, connections, bios;
+	int targets, threads, connections, bios, pauses;
 };
 
 static const struct {
@@ -135,6 +135,7 @@ static int open_maps(struct request_probes *p, const struct wishes *w)
 	p->threads = map_fd(p, "threads");
 	p->connections = map_fd(p, "connections");
 	p->bios = map_fd(p, "bios");
+	p->pauses = map_fd(p, "pauses");
 	p->ring = ring_buffer__new(map_fd(p, "ring"), take_record, p, NULL);
 	return p->ring ? 0 : -errno;
 }
@@ -353,6 +354,16 @@ unsigned request_probes_sweep(struct request_probes *p, uint64_t now, uint64_t m
 		n++;
 	}
 	return n;
+}
+
+int request_probes_pauses(const struct request_probes *p)
+{
+	return p->pauses;
+}
+
+void request_probes_set_jvms(struct request_probes *p, unsigned n)
+{
+	p->state->jvms = n;
 }
 
 uint64_t request_probes_loss(const struct request_probes *p, enum req_loss cause)

@@ -30,6 +30,8 @@ void request_probes_ignore(struct request_probes *p, uint64_t connection);
 void request_probes_threads(struct request_probes *p, request_thread_fn fn, void *context);
 // Drops connections that were silent for max_age ns, and block I/Os that never ended; how many of both.
 unsigned request_probes_sweep(struct request_probes *p, uint64_t now, uint64_t max_age);
+int request_probes_pauses(const struct request_probes *p); // the map of what JVMs stood still; its descriptor stays p's
+void request_probes_set_jvms(struct request_probes *p, unsigned n); // how many are in it
 uint64_t request_probes_loss(const struct request_probes *p, enum req_loss cause);
 uint64_t request_probes_events(const struct request_probes *p);
 uint64_t request_probes_skipped(const struct request_probes *p); // runs of programs that the kernel skipped

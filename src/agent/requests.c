@@ -8,6 +8,7 @@
 
 #include "agent/devices.h"
 #include "agent/request_names.h"
+#include "agent/request_pauses.h"
 #include "agent/request_plugins.h"
 #include "agent/request_probes.h"
 #include "common/clock.h"
@@ -23,7 +24,7 @@
 #define SWEEP_NS (30 * SECOND)
 #define SILENT_NS (900 * SECOND)
 #define THREADS_MAX 16384
-#define COUNTS (FLOW_COUNTS + REQ_LOSSES + 6)
+#define COUNTS (FLOW_COUNTS + REQ_LOSSES + 7)
 
 struct requests {
 	struct requests_options options;
@@ -33,6 +34,7 @@ struct requests {
 	struct request_names *names; // NULL = not wanted
 	struct request_probes *probes;
 	bool children; // of targets are targets
+	struct request_pauses *pauses;
 	struct flow *flow;
 	struct storm *storm;
 	struct thread_sums *threads;
@@ -100,6 +102,7 @@ static void on_target(void *context, pid_t pid, bool came)
 
 	if (came) {
 		request_probes_add(r->probes, pid, r->children);
+		request_pauses_add(r->pauses, pid);
 		if (r->names)
 			request_names_ask(r->names, pid);
 		return;
@@ -108,6 +111,7 @@ static void on_target(void *context, pid_t pid, bool came)
 		request_names_forget(r->names, pid);
 	requests_poll(r, 0);
 	request_probes_remove(r->probes, pid);
+	request_pauses_remove(r->pauses, pid);
 	flow_end(r->flow, (uint32_t)pid, clock_monotonic());
 }
 
@@ -147,7 +151,11 @@ static int make_parts(struct requests *r, struct error *e)
 	if (!r->flow || !r->storm || !r->threads)
 		return error_set(e, -ENOMEM, "requests: no memory");
 	n = load_plugins(r, maps);
-	return request_probes_new(r->options.ring, maps, n, on_event, r, &r->probes, e);
+	err = request_probes_new(r->options.ring, maps, n, on_event, r, &r->probes, e);
+	if (err)
+		return err;
+	r->pauses = request_pauses_new(r->probes, r->options.say, r->options.say_context);
+	return r->pauses ? 0 : error_set(e, -ENOMEM, "requests: no memory");
 }
 
 int requests_new(const struct requests_options *options, struct requests **ret, struct error *e)
@@ -184,6 +192,7 @@ void requests_free(struct requests *r)
 	if (!r)
 		return;
 	request_names_free(r->names);
+	request_pauses_free(r->pauses);
 	request_probes_free(r->probes);
 	request_plugins_free(r->plugins);
 	flow_free(r->flow);
@@ -202,6 +211,7 @@ static void housekeep(struct requests *r, uint64_t now)
 		request_targets_scan(r->targets, on_target, r);
 		if (r->children)
 			request_probes_born(r->probes, on_child_gone, r);
+		request_pauses_look(r->pauses);
 	}
 	if (now - r->swept < SWEEP_NS)
 		return;
@@ -334,6 +344,7 @@ const struct requests_count *requests_counts(struct requests *r, unsigned *ret_n
 	count(r, &n, "programs_skipped", "runs of programs that the kernel skipped", request_probes_skipped(r->probes), true);
 	count(r, &n, "swept", "connections and block I/Os forgotten after long silence", r->swept_entries, false);
 	count(r, &n, "targets_left_out", "processes not followed because they are too many", request_targets_left_out(r->targets), true);
+	count(r, &n, "jvms_unseen", "JVMs that do not tell of collections and safepoints", request_pauses_unseen(r->pauses), true);
 	count(r, &n, "events", "events that the kernel side told of", request_probes_events(r->probes), false);
 	*ret_n = n;
 	return r->counts;

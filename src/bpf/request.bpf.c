@@ -14,6 +14,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile struct req_config config SEC(".rodata.config");
 struct req_state state SEC(".data.state");
 
+#include "bpf/pauses.bpf.h"
 #include "bpf/request_maps.bpf.h"
 #include "bpf/request_files.bpf.h"
 #include "bpf/request_events.bpf.h"

@@ -102,14 +102,33 @@ static __always_inline void fill_head(struct req_event *e, struct req_thread *t,
 	e->exit = now;
 	e->result = result;
 	e->fd = (u32)t->arg0;
-	e->pad = 0;
+	e->jvm = JVM_NONE;
+	e->gc = e->safepoint = 0;
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
 	__sync_fetch_and_add(&state.events, 1);
+}
+
+/* A few ns below 0 when it began on another CPU just now. */
+static __always_inline u64 paused(u64 word, u64 now)
+{
+	return (u64)((s64)(word & 1 ? word + 2 * now : word) >> 1);
+}
+
+static __always_inline void fill_pauses(struct req_event *e, u32 tgid, u64 now)
+{
+	struct req_pauses *p = state.jvms ? bpf_map_lookup_elem(&pauses, &tgid) : 0;
+
+	if (!p)
+		return;
+	e->jvm = p->jvm;
+	e->gc = paused(*(volatile u64 *)&p->gc, now);
+	e->safepoint = paused(*(volatile u64 *)&p->safepoint, now);
 }
 
 static __always_inline void fill(struct req_event *e, struct req_thread *t, u16 type, s64 result, u64 now)
 {
 	fill_head(e, t, type, result, now);
+	fill_pauses(e, t->tgid, now);
 	bpf_probe_read_kernel(&e->sums, sizeof(e->sums), &t->sums);
 	t->sums.disk_max_ns = 0;
 	t->sums.disk_max_dev = 0;

@@ -114,6 +114,22 @@ struct req_sums {
 	u64 plugin[REQ_PLUGINS][REQ_PLUGIN_VALUES]; /* as of the thread's last event */
 };
 
+/* What a process has stood still: of a JVM that tells of it. */
+enum req_jvm {
+	JVM_NONE = 0,   /* no JVM */
+	JVM_SEEN = 1,
+	JVM_UNSEEN = 2, /* a JVM, and it cannot be seen */
+};
+#define REQ_JVMS 1024
+
+/* One word for each kind, which another CPU may read while it is written: twice the nanoseconds so far; while it stands
+ * still, twice (those less the time it began) and 1. */
+struct req_pauses {
+	u64 gc, safepoint;
+	u32 depth; /* of collections */
+	u32 jvm;   /* enum req_jvm */
+};
+
 enum req_event_type {
 	REQ_READ = 1,  /* of a connection; result is 0 at its end, -EAGAIN when there is nothing yet */
 	REQ_WRITE = 2,
@@ -125,7 +141,7 @@ enum req_event_type {
 #define REQ_COMM 16
 #define REQ_PAYLOAD_MAX 8192 /* what servers let the head of a request be */
 
-/* Followed by payload_size bytes. A REQ_NEXT has neither these nor the sums. */
+/* Followed by payload_size bytes. A REQ_NEXT has neither these nor the sums, and nothing of a JVM. */
 struct req_event {
 	u16 type, payload_size;
 	u32 sequence; /* of the connection's events: a gap is an event that was lost */
@@ -133,7 +149,9 @@ struct req_event {
 	u64 connection; /* inode number of the socket */
 	u64 enter, exit; /* of the call; ns, CLOCK_MONOTONIC */
 	s64 result;
-	u32 fd, pad;
+	u32 fd;
+	u32 jvm;	   /* enum req_jvm; these two are its, ns, at exit */
+	u64 gc, safepoint;
 	char comm[REQ_COMM];
 	struct req_sums sums; /* of the thread, at exit */
 };
@@ -214,10 +232,12 @@ struct req_state {
 	u64 losses[REQ_LOSSES];
 	u64 events;
 	u64 bios_in_flight;
+	u64 jvms; /* entries of the map of pauses */
 };
 
 _Static_assert(sizeof(struct req_sums) == 752, "layout");
-_Static_assert(sizeof(struct req_event) == 72 + 752, "layout");
+_Static_assert(sizeof(struct req_event) == 88 + 752, "layout");
+_Static_assert(sizeof(struct req_pauses) == 24, "layout");
 _Static_assert(sizeof(struct req_thread) == 752 + 112, "layout");
 _Static_assert(sizeof(struct req_connection) == 24, "layout");
 

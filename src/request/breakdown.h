@@ -125,6 +125,7 @@ enum metric_id {
 	METRIC_DISK_TIME,
 	METRIC_DISK_MAX,
 	METRIC_GC,
+	METRIC_SAFEPOINT,
 	METRIC_SWITCHES,
 	METRIC_REQUESTS, // of a sum: how many requests it stands for
 	METRIC_DROPPED,	 // events of this request that were lost

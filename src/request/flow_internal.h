@@ -18,6 +18,12 @@
 
 struct connection;
 
+// What its process had stood still when an event came.
+struct pauses {
+	uint32_t jvm; // enum req_jvm
+	uint64_t gc, safepoint;
+};
+
 // A request that has begun.
 struct open_request {
 	struct open_request *next; // behind it in the pipeline
@@ -33,6 +39,7 @@ struct open_request {
 	bool upgrade_h2c; // it asks for HTTP/2
 	bool expects;	  // its body comes only once that was asked for
 	struct req_sums base, last;
+	struct pauses paused_base, paused;
 	uint64_t wait_blocked[WAITS], client_blocked[WAITS];
 	uint64_t disk_max;
 	uint32_t disk_dev;

@@ -106,6 +106,11 @@ static void own(struct flow *f, struct open_request *r, uint32_t tid)
 	r->bound = true;
 }
 
+static struct pauses pauses_of(const struct req_event *e)
+{
+	return (struct pauses){ e->jvm, e->gc, e->safepoint };
+}
+
 static void rebase(struct flow *f, struct open_request *r, const struct req_event *e)
 {
 	own(f, r, e->tid);
@@ -142,6 +147,7 @@ struct open_request *request_open(struct flow *f, struct connection *c, const st
 	r->upgrade_h2c = head && head->upgrade_h2c;
 	r->expects = head && head->expects_continue;
 	r->start = c->head_start ? c->head_start : e->exit;
+	r->paused_base = r->paused = pauses_of(e);
 	r->record->number = ++c->requests;
 	r->record->connection = c->key;
 	if (c->first) {
@@ -213,6 +219,7 @@ void request_written(struct flow *f, struct open_request *r, const struct req_ev
 	r->resp_bytes += bytes;
 	r->calls_ns += e->exit - e->enter;
 	r->last = e->sums;
+	r->paused = pauses_of(e);
 	r->end = e->exit;
 }
 
@@ -235,6 +242,35 @@ static void set_client_wait(struct open_request *r, struct breakdown *b)
 	// Until the thread that served it had all of the head.
 	breakdown_set(b, METRIC_CLIENT_WAIT, client + net + head);
 	b->value[METRIC_BLOCKED] += head;
+}
+
+// Of a CPU's clock against another's.
+#define SKEW_NS 1000000
+
+static void set_pause(struct breakdown *b, unsigned metric, uint64_t from, uint64_t to)
+{
+	int64_t between = (int64_t)(to - from);
+
+	if (between < -SKEW_NS)
+		breakdown_missing(b, metric);
+	else
+		breakdown_set(b, metric, between > 0 ? (uint64_t)between : 0);
+}
+
+// The whole process stands still, whoever of its threads serves the request.
+static void set_pauses(const struct open_request *r, struct breakdown *b)
+{
+	const struct pauses *from = &r->paused_base, *to = &r->paused;
+
+	if (from->jvm == JVM_NONE && to->jvm == JVM_NONE)
+		return;
+	if (from->jvm == JVM_SEEN && to->jvm == JVM_SEEN && r->answered) {
+		set_pause(b, METRIC_GC, from->gc, to->gc);
+		set_pause(b, METRIC_SAFEPOINT, from->safepoint, to->safepoint);
+		return;
+	}
+	breakdown_missing(b, METRIC_GC);
+	breakdown_missing(b, METRIC_SAFEPOINT);
 }
 
 static void set_times(struct flow *f, struct open_request *r, struct breakdown *b)
@@ -260,6 +296,7 @@ static void set_times(struct flow *f, struct open_request *r, struct breakdown *
 		if (f->options.attributed)
 			f->options.attributed(f->options.context, r->tid, &r->base, &r->last);
 	}
+	set_pauses(r, b);
 	breakdown_derive(b);
 }
 
@@ -310,6 +347,8 @@ static void promote(struct flow *f, struct open_request *next, const struct open
 		next->start = before->end;
 	next->shared |= before->coalesced;
 	next->base = next->last = before->last;
+	if (before->answered)
+		next->paused_base = next->paused = before->paused;
 	next->base_time = next->start;
 	memcpy(next->comm, before->comm, sizeof(next->comm));
 	if (before->answered)

@@ -26,6 +26,8 @@ static void ended(void *context, struct request_record *r)
 	run->ended++;
 	if (r->end < r->start || r->times.value[METRIC_DURATION] > run->now)
 		abort();
+	if (r->times.value[METRIC_GC] > run->now || r->times.value[METRIC_SAFEPOINT] > run->now + UINT8_MAX)
+		abort();
 	if (!r->incomplete && (!r->status || !*r->method))
 		abort();
 	record_json(r, &run->table, "host", &json);
@@ -84,6 +86,9 @@ static size_t one_event(struct run *run, const uint8_t *data, size_t size)
 	r.e.exit = run->now;
 	r.e.result = result_of(data[3], text, data[7]);
 	r.e.sums = run->sums[tid];
+	r.e.jvm = data[5] % 5;
+	r.e.gc = run->now / 2;
+	r.e.safepoint = run->now - data[6];
 	run->sequence[connection] += 1 + (data[6] > 250 ? data[6] - 250u : 0);
 	r.e.sequence = run->sequence[connection];
 	if (r.e.result > 0) {

@@ -21,6 +21,8 @@ struct traffic {
 	uint64_t now; // ns
 	uint32_t sequence[32];
 	struct req_sums sums[TIDS];
+	uint32_t jvm; // of the process, with what it has stood still
+	uint64_t gc, safepoint;
 };
 
 static inline void traffic_ended(void *context, struct request_record *r)
@@ -87,6 +89,9 @@ static inline int event(struct traffic *t, unsigned type, unsigned connection, u
 		size = REQ_PAYLOAD_MAX;
 	r.e.payload_size = (u16)size;
 	r.e.sums = t->sums[tid];
+	r.e.jvm = t->jvm;
+	r.e.gc = t->gc;
+	r.e.safepoint = t->safepoint;
 	memcpy(r.payload, text, size);
 	if (type == REQ_NEXT)
 		return flow_event(t->flow, &r, offsetof(struct req_event, sums));
