@@ -68,6 +68,7 @@ static void fill(struct requests_row *row, const struct request_record *r)
 	row->runq = ms(r, METRIC_RUNQ);
 	row->lock = ms(r, METRIC_LOCK_WAIT);
 	row->client = ms(r, METRIC_CLIENT_WAIT);
+	row->stopped = ms(r, METRIC_SAFEPOINT);
 	row->disk = ms(r, METRIC_DISK_WAIT);
 	row->net = ms(r, METRIC_NET_WAIT);
 	row->poll = ms(r, METRIC_POLL_WAIT);

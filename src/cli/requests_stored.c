@@ -106,6 +106,7 @@ static void fill(struct requests_row *row, const struct document *d)
 	row->runq = number(d, "runq_ms_f");
 	row->lock = number(d, "lock_wait_ms_f");
 	row->client = number(d, "client_wait_ms_f");
+	row->stopped = number(d, "safepoint_ms_f");
 	row->disk = number(d, "disk_wait_ms_f");
 	row->net = number(d, "net_wait_ms_f");
 	row->poll = number(d, "poll_wait_ms_f");

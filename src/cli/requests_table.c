@@ -31,7 +31,7 @@ struct requests_table {
 	uint64_t unkept;	    // for want of memory
 	struct handler handlers[HANDLERS_MAX];
 	uint64_t requests;
-	bool incomplete;
+	bool incomplete, stops;
 };
 
 struct requests_table *requests_table_new(unsigned slowest)
@@ -142,6 +142,7 @@ void requests_table_add_row(struct requests_table *t, const struct requests_row 
 	struct requests_row *kept;
 
 	t->incomplete |= row->incomplete;
+	t->stops |= row->stopped > 0;
 	if (at >= t->limit)
 		return;
 	kept = t->n == t->limit ? t->rows[--t->n] : malloc(sizeof(*kept));
@@ -202,7 +203,7 @@ static void print_mostly(const struct requests_row *row, FILE *to)
 	fprintf(to, "%-*s ", MOSTLY_WIDTH, *text ? text : "?");
 }
 
-static void print_row(const struct requests_row *row, FILE *to)
+static void print_row(const struct requests_row *row, bool stops, FILE *to)
 {
 	time_t s = (time_t)(row->start / 1000000000u);
 	struct tm tm;
@@ -217,6 +218,8 @@ static void print_row(const struct requests_row *row, FILE *to)
 	print_ms(to, row->runq);
 	print_ms(to, row->lock);
 	print_ms(to, row->client);
+	if (stops)
+		print_ms(to, row->stopped);
 	fprintf(to, " %6d%s ", row->status, row->incomplete ? "*" : " ");
 	print_mostly(row, to);
 	if (*row->host)
@@ -261,10 +264,10 @@ static void print_handlers(const struct requests_table *t, const char *by, FILE 
 void requests_table_print(const struct requests_table *t, const char *by, FILE *to)
 {
 	if (t->n) {
-		fprintf(to, "%-12s%9s%9s%9s%9s%9s%9s %6s  %-*s the slowest requests; times in ms\n", "started", "took", "I/O", "CPU", "queue", "locks",
-			"client", "status", MOSTLY_WIDTH, "mostly");
+		fprintf(to, "%-12s%9s%9s%9s%9s%9s%9s%s %6s  %-*s the slowest requests; times in ms\n", "started", "took", "I/O", "CPU", "queue", "locks",
+			"client", t->stops ? "  stopped" : "", "status", MOSTLY_WIDTH, "mostly");
 		for (unsigned i = 0; i < t->n; i++)
-			print_row(t->rows[i], to);
+			print_row(t->rows[i], t->stops, to);
 		if (t->unkept)
 			fprintf(to, "%llu more had no room in memory\n", (unsigned long long)t->unkept);
 		if (t->incomplete)

@@ -13,6 +13,7 @@ struct requests_row {
 	uint64_t start; // ns since the epoch
 	double duration, io, oncpu, runq, lock, client;
 	double disk, net, poll, pipe, sleep, other; // waits: with oncpu, runq, lock and client all of the duration
+	double stopped; // the whole JVM, whatever the thread did
 	double disk_max;
 	uint64_t read_bytes, write_bytes;
 	uint64_t requests; // that it stands for, 1 or more
