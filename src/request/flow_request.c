@@ -363,6 +363,7 @@ void request_waits_on(struct flow *f, struct open_request *r, const struct req_e
 		return;
 	if (e->exit > r->start)
 		r->start = e->exit;
+	r->paused_base = r->paused = pauses_of(e);
 	rebase(f, r, e);
 }
 

@@ -97,6 +97,28 @@ static void pipelined(void **state)
 	traffic_free(t);
 }
 
+// Behind a request that found no room: it begins when that one was answered.
+static void behind_one_that_is_not_followed(void **state)
+{
+	struct traffic *t = traffic_new(0, 1, 0);
+
+	t->jvm = JVM_SEEN;
+	reads(t, 2, 3, GET);
+	reads(t, 1, 2, GET);
+	writes(t, 2, 3, OK);
+	asks_next(t, 2, 3);
+	reads(t, 1, 2, GET);
+	stands_still(t, 4 * MS, 5 * MS);
+	writes(t, 1, 2, OK);
+	stands_still(t, 1 * MS, 2 * MS);
+	writes(t, 1, 2, OK);
+	asks_next(t, 1, 2);
+	assert_int_equal(t->n, 2);
+	assert_paused(t, 1, 1 * MS, 2 * MS);
+	assert_int_equal(value(&t->got[1], METRIC_DURATION), 2 * MS);
+	traffic_free(t);
+}
+
 static void one(struct traffic *t, uint32_t before, uint32_t after)
 {
 	t->jvm = before;
@@ -158,7 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_request_has_its_part), cmocka_unit_test(handed_over),	     cmocka_unit_test(body_on_another_thread),
 		cmocka_unit_test(pipelined),		     cmocka_unit_test(not_seen_is_missing), cmocka_unit_test(other_programs_have_none),
-		cmocka_unit_test(sums_that_shrink),
+		cmocka_unit_test(sums_that_shrink),	     cmocka_unit_test(behind_one_that_is_not_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
