@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/jvm.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +19,7 @@
 #include "common/file.h"
 
 #define TEXT_MAX (2u << 20) // of arguments, and of the environment
+#define THREADS_MAX 16384
 #define FILE_BYTES_MAX (1u << 20)
 
 struct search {
@@ -178,6 +181,25 @@ static int read_options(pid_t pid, struct jvm_options *ret)
 	return err;
 }
 
+// Before it has read its options its flags say nothing. This thread is one of the first that it starts then.
+static bool has_started(pid_t pid)
+{
+	char path[100], comm[32];
+	bool found = false;
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	for (struct dirent *e; d && !found && n++ < THREADS_MAX && (e = readdir(d));) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, e->d_name);
+		found = isdigit((unsigned char)e->d_name[0]) && !file_read_line(path, comm, sizeof(comm)) && !strcmp(comm, "VM Thread");
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
 static int read_flags(pid_t pid, const struct jvm *jvm, struct jvm_options *ret)
 {
 	char path[96];
@@ -191,7 +213,7 @@ static int read_flags(pid_t pid, const struct jvm *jvm, struct jvm_options *ret)
 	close(found);
 	if (fd < 0)
 		return fd;
-	err = jvm_memory_read(pid, fd, jvm->start, jvm->offset, ret);
+	err = has_started(pid) ? jvm_memory_read(pid, fd, jvm->start, jvm->offset, ret) : -EAGAIN;
 	close(fd);
 	return err;
 }

@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "agent/java_attach.h"
+#include "agent/jvm_quality.h"
 #include "agent/proc_status.h"
 #include "common/clock.h"
 
@@ -27,6 +28,7 @@
 // Of all files in a second: one that its owner writes anew all the time costs no more. The rest is read in the next ones.
 #define READ_SECOND (16u << 20)
 #define TAIL 64
+#define JVMS 32
 
 // Of one life of a process.
 struct process {
@@ -41,7 +43,14 @@ struct process {
 	unsigned tail_len;
 };
 
+struct cut_jvm {
+	struct proc_jvm jvm;
+	uint64_t start_ns, used_ns;
+};
+
 struct perf_maps {
+	struct jvm_quality *quality;
+	struct cut_jvm jvms[JVMS];
 	struct procs_files *files;
 	struct java_attach *java; // NULL: JVMs are not asked
 	size_t memory;
@@ -59,6 +68,7 @@ struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool j
 		return NULL;
 	p->files = files;
 	p->memory = memory ? memory : MEMORY_DEFAULT;
+	p->quality = jvm_quality_new();
 	// Without a thread for it JVMs are not asked; their code has no names then.
 	if (java_attach)
 		p->java = java_attach_new(wake);
@@ -68,6 +78,7 @@ struct perf_maps *perf_maps_new(struct procs_files *files, size_t memory, bool j
 static void drop(struct perf_maps *p, struct process *x)
 {
 	HASH_DEL(p->processes, x);
+	jvm_quality_forget(p->quality, x->pid);
 	perf_map_free(x->map);
 	free(x);
 }
@@ -79,6 +90,7 @@ void perf_maps_free(struct perf_maps *p)
 	java_attach_free(p->java);
 	while (p->processes)
 		drop(p, p->processes);
+	jvm_quality_free(p->quality);
 	free(p);
 }
 
@@ -230,10 +242,42 @@ static struct process *find_or_add(struct perf_maps *p, const struct proc *proc)
 	x->start_ns = proc->start_ns;
 	x->met_ns = clock_monotonic();
 	HASH_ADD(hh, p->processes, pid, sizeof(x->pid), x);
-	if (x->hh.tbl)
+	if (x->hh.tbl) {
+		jvm_quality_ask(p->quality, x->pid);
 		return x;
+	}
 	free(x);
 	return NULL;
+}
+
+// What it is called and belongs to, now that it is known: it may have ended when a profile is made.
+static void note_jvm(struct perf_maps *p, const struct proc *proc)
+{
+	const char *service = proc_service(proc);
+	struct cut_jvm *j = p->jvms;
+
+	if (jvm_quality_of(p->quality, proc->pid) != JVM_STACKS_CUT)
+		return;
+	for (unsigned i = 0; i < JVMS; i++) {
+		if (p->jvms[i].jvm.pid == proc->pid && p->jvms[i].start_ns == proc->start_ns) {
+			j = &p->jvms[i];
+			break;
+		}
+		if (p->jvms[i].used_ns < j->used_ns)
+			j = &p->jvms[i];
+	}
+	j->start_ns = proc->start_ns;
+	j->used_ns = clock_monotonic();
+	j->jvm.pid = proc->pid;
+	snprintf(j->jvm.name, sizeof(j->jvm.name), "%s", proc_name(proc));
+	snprintf(j->jvm.service, sizeof(j->jvm.service), "%s", service);
+}
+
+void perf_maps_cut_jvms(struct perf_maps *p, uint64_t since, void (*fn)(void *context, const struct proc_jvm *jvm), void *context)
+{
+	for (unsigned i = 0; i < JVMS; i++)
+		if (p->jvms[i].jvm.pid && p->jvms[i].used_ns >= since)
+			fn(context, &p->jvms[i].jvm);
 }
 
 bool perf_maps_find(struct perf_maps *p, const struct proc *proc, uint64_t address, struct perf_symbol *ret)
@@ -243,6 +287,7 @@ bool perf_maps_find(struct perf_maps *p, const struct proc *proc, uint64_t addre
 	if (!x)
 		return false;
 	refresh(p, x, proc->end_ns == UINT64_MAX);
+	note_jvm(p, proc);
 	return x->map && perf_map_find(x->map, address, ret);
 }
 
@@ -253,6 +298,7 @@ uint64_t perf_maps_generation(struct perf_maps *p, const struct proc *proc)
 	if (!x)
 		return 0;
 	refresh(p, x, proc->end_ns == UINT64_MAX);
+	note_jvm(p, proc);
 	return x->serial;
 }
 

@@ -12,6 +12,7 @@
 
 #include "agent/jvm_wake.h"
 #include "agent/procs_files.h"
+#include "agent/procs.h"
 #include "agent/proctable.h"
 #include "symbolize/perf_map.h"
 
@@ -24,6 +25,8 @@ bool perf_maps_find(struct perf_maps *p, const struct proc *proc, uint64_t addre
 uint64_t perf_maps_generation(struct perf_maps *p, const struct proc *proc);
 // Drops the maps of processes that `gone` tells of.
 void perf_maps_forget(struct perf_maps *p, struct proctable *t);
+// JVMs whose code was met since then (ns) and that keep no frame pointers: stacks of their Java code are cut. Of the last 32.
+void perf_maps_cut_jvms(struct perf_maps *p, uint64_t since, void (*fn)(void *context, const struct proc_jvm *jvm), void *context);
 uint64_t perf_maps_lost(const struct perf_maps *p);
 
 #endif

@@ -256,6 +256,11 @@ uint64_t procs_generation(struct procs *ps, struct proc *p)
 	return perf_maps_generation(ps->perf_maps, p);
 }
 
+void procs_cut_jvms(struct procs *ps, uint64_t since, void (*fn)(void *context, const struct proc_jvm *jvm), void *context)
+{
+	perf_maps_cut_jvms(ps->perf_maps, since, fn, context);
+}
+
 bool procs_is_alive(struct procs *ps, pid_t pid)
 {
 	const struct proc *p = proctable_newest(ps->table, pid);

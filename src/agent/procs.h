@@ -36,6 +36,11 @@ struct procs_stats {
 	uint64_t bytes;		// of the budget in use
 };
 
+struct proc_jvm {
+	pid_t pid;
+	char name[16], service[256];
+};
+
 struct proc_map {
 	uint64_t start, limit; // addresses
 	uint64_t offset;       // of start in the file
@@ -76,6 +81,9 @@ bool procs_generated(struct procs *ps, struct proc *p, uint64_t address, char *o
 // Another number whenever the perf map of the process has changed; 0 while there was no need for one. Looks at most once
 // a second.
 uint64_t procs_generation(struct procs *ps, struct proc *p);
+// JVMs whose code was met since then (ns, CLOCK_MONOTONIC) and that keep no frame pointers: stacks end in their Java code.
+// Of the last 32 of them.
+void procs_cut_jvms(struct procs *ps, uint64_t since, void (*fn)(void *context, const struct proc_jvm *jvm), void *context);
 bool procs_is_alive(struct procs *ps, pid_t pid); // as far as events tell
 
 #endif

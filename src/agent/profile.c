@@ -291,6 +291,20 @@ static void comment_losses(struct output *o)
 				  node, o->recovered, o->resolved, info->start);
 }
 
+static void comment_jvm(void *context, const struct proc_jvm *jvm)
+{
+	char name[64], service[768];
+	struct output *o = context;
+	const char *shown = o->view.service;
+
+	if (!shown && o->service && o->service != SERVICE_NOT_SAMPLED)
+		shown = frames_text_get(resolver_frames(o->r->resolver), o->service);
+	if (o->service != SERVICE_NOT_SAMPLED && (!shown || !strcmp(shown, jvm->service)))
+		pprof_add_comment(o->b, "java node=%s service=%s process=%s pid=%d stack_quality=no_frame_pointers (stacks of this JVM end in"
+				  " Java code: it was started without -XX:+PreserveFramePointer)", o->r->node,
+				  field(service, sizeof(service), jvm->service), field(name, sizeof(name), jvm->name), (int)jvm->pid);
+}
+
 static void comment_host(struct output *o)
 {
 	const struct window_info *info = &o->w->info;
@@ -388,6 +402,7 @@ int profile_make(const struct window *w, uint32_t service, const struct window_v
 		comment_device(o, i);
 	comment_series(o);
 	comment_losses(o);
+	procs_cut_jvms(o->r->procs, o->w->info.start_mono, comment_jvm, o);
 	err = pprof_encode(o->b, &raw);
 	if (!err)
 		err = pprof_gzip(raw.data, raw.len, ret_gz);

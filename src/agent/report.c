@@ -145,6 +145,31 @@ static void print_losses(struct recorder *r, struct buf *out)
 			   text_count(n, sizeof(n), r->last->info.filtered_ops));
 }
 
+struct jvms {
+	struct buf *out;
+	unsigned n;
+};
+
+#define JVMS_SHOWN 5
+
+static void print_jvm(void *context, const struct proc_jvm *jvm)
+{
+	struct jvms *j = context;
+
+	if (++j->n <= JVMS_SHOWN)
+		buf_printf(j->out, "cut: stacks of %s (process %d) end in Java code; start it with -XX:+PreserveFramePointer\n", jvm->name,
+			   (int)jvm->pid);
+}
+
+static void print_jvms(struct recorder *r, struct buf *out)
+{
+	struct jvms j = { out, 0 };
+
+	procs_cut_jvms(r->procs, r->last->info.start_mono, print_jvm, &j);
+	if (j.n > JVMS_SHOWN)
+		buf_printf(out, "cut: and of %u more JVMs\n", j.n - JVMS_SHOWN);
+}
+
 static void print_empty(struct recorder *r, struct buf *out)
 {
 	struct whyempty_input in = {
@@ -186,6 +211,7 @@ int recorder_report(struct recorder *r, unsigned top, struct buf *out)
 			print_stack(r->resolver, &heavy[i], total, out);
 	}
 	print_losses(r, out);
+	print_jvms(r, out);
 	free(heavy);
 	return out->error;
 }

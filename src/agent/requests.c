@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/devices.h"
+#include "agent/jvm_quality.h"
 #include "agent/request_names.h"
 #include "agent/request_pauses.h"
 #include "agent/request_plugins.h"
@@ -32,6 +33,7 @@ struct requests {
 	struct request_targets *targets;
 	struct request_plugins *plugins;
 	struct request_names *names; // NULL = not wanted
+	struct jvm_quality *quality;
 	struct request_probes *probes;
 	bool children; // of targets are targets
 	struct request_pauses *pauses;
@@ -50,6 +52,13 @@ static int64_t clock_offset(void)
 	return (int64_t)(real - (a + (b - a) / 2));
 }
 
+static void set_quality(struct requests *r, struct request_record *record)
+{
+	const char *name = jvm_stacks_name(jvm_quality_of(r->quality, (pid_t)record->pid));
+
+	snprintf(record->stack_quality, sizeof(record->stack_quality), "%s", name);
+}
+
 static void on_ended(void *context, struct request_record *record)
 {
 	struct requests *r = context;
@@ -61,6 +70,7 @@ static void on_ended(void *context, struct request_record *record)
 			memcpy(record->device, d->name, sizeof(record->device));
 	}
 	memcpy(record->thread, thread_sums_name_of(r->threads, record->tid), sizeof(record->thread));
+	set_quality(r, record);
 	storm_add(r->storm, record);
 	record->times.range = NULL;
 }
@@ -103,6 +113,7 @@ static void on_target(void *context, pid_t pid, bool came)
 	if (came) {
 		request_probes_add(r->probes, pid, r->children);
 		request_pauses_add(r->pauses, pid);
+		jvm_quality_ask(r->quality, pid);
 		if (r->names)
 			request_names_ask(r->names, pid);
 		return;
@@ -113,6 +124,7 @@ static void on_target(void *context, pid_t pid, bool came)
 	request_probes_remove(r->probes, pid);
 	request_pauses_remove(r->pauses, pid);
 	flow_end(r->flow, (uint32_t)pid, clock_monotonic());
+	jvm_quality_forget(r->quality, pid);
 }
 
 static void on_child_gone(void *context, pid_t pid)
@@ -147,6 +159,7 @@ static int make_parts(struct requests *r, struct error *e)
 	r->storm = storm_new(&r->metrics, r->options.full);
 	r->threads = thread_sums_new(&r->metrics, THREADS_MAX);
 	r->devices = devices_new(NULL, e);
+	r->quality = jvm_quality_new();
 	r->names = r->options.java_names ? request_names_new(r->options.jvm_wake) : NULL;
 	if (!r->flow || !r->storm || !r->threads)
 		return error_set(e, -ENOMEM, "requests: no memory");
@@ -193,6 +206,7 @@ void requests_free(struct requests *r)
 		return;
 	request_names_free(r->names);
 	request_pauses_free(r->pauses);
+	jvm_quality_free(r->quality);
 	request_probes_free(r->probes);
 	request_plugins_free(r->plugins);
 	flow_free(r->flow);
@@ -274,6 +288,7 @@ static void tell(void *context, const struct request_record *record)
 
 	if (!*named.comm)
 		name_thread(&named);
+	set_quality(t->r, &named);
 	t->fn(t->context, &named);
 }
 

@@ -60,7 +60,7 @@ struct request_record {
 	char comm[16], thread[RECORD_NAME]; // thread: its Java name
 	uint32_t device_number;		    // of the longest block I/O: major << 20 | minor, 0 = none
 	char device[32];		    // its name
-	char stack_quality[16];
+	char stack_quality[24]; // "frame_pointers"; of JVMs only
 	char missing[64];		    // of the request itself: "request_line", "status", ... by commas
 	struct breakdown times;
 };
