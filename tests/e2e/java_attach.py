@@ -257,6 +257,25 @@ def contained():
                 jvm.unharmed(java)
 
 
+def quality():
+    """Whether stacks of Java code are whole is in records of requests and threads, and in profiles; of JVMs only."""
+    java = javas()[0]
+    with classes() as folder, devices.file_of(folder + "/data", 1 << 20) as data:
+        for option, want in (("-XX:+PreserveFramePointer", "frame_pointers"), ("-XX:-PreserveFramePointer", "no_frame_pointers")):
+            def done(records):
+                return {"request", "thread"} <= {r["kind_s"] for r in records if r.get("stack_quality_s")}
+            with running(folder, [java, option, "-cp", folder, "Named"]) as jvm:
+                records, _ = follow(folder, jvm, 30, done, ("--threads",))
+            check(done(records), "%s: of requests and threads: %s" % (option, {(r["kind_s"], r.get("stack_quality_s")) for r in records}))
+            check_equal({r["stack_quality_s"] for r in records if "stack_quality_s" in r}, {want}, option)
+            profile, result = blkprof.record_command(folder, ["--rate", "0"], [java, option, "-cp", folder, "Pages", data, "4"])
+            said = [c for c in profile.comments if c.startswith("java ")]
+            check_equal(len(said), int(want != "frame_pointers"), "%s: comments %s" % (option, said))
+            check_equal("start it with -XX:+PreserveFramePointer" in result.stderr, bool(said), "%s: %s" % (option, result.stderr))
+        profile, result = blkprof.record_command(folder, [], [sys.executable, "-c", "open(%r, 'rb').read()" % data])
+        check_equal([c for c in profile.comments if c.startswith("java ")], [], "of Python")
+
+
 def in_the_agent():
     """java_attach = yes: the perf map of a JVM that does I/O, and the count in the metrics; off: nothing."""
     with classes() as folder, devices.file_of(folder + "/data", 1 << 20) as data:
@@ -285,4 +304,4 @@ def in_the_agent():
 
 
 if __name__ == "__main__":
-    testing.main(opens, let_be, starting, pretenders, stopped, planted, contained, in_the_agent)
+    testing.main(opens, let_be, starting, pretenders, stopped, planted, contained, quality, in_the_agent)

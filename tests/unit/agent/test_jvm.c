@@ -14,8 +14,12 @@
 
 #include <cmocka.h>
 
+#include "agent/frozen.h"
 #include "agent/jvm.h"
 #include "agent/jvm_flags.h"
+#include "agent/jvm_quality.h"
+#include "agent/jvm_wake.h"
+#include "agent/proc_status.h"
 
 #define F "-XX:+PreserveFramePointer"
 
@@ -275,12 +279,78 @@ static void test_hostile_memory(void **state)
 	assert_true(o.unread);
 }
 
+static void test_quality(void **state)
+{
+	struct jvm jvm = { 0 };
+
+	assert_int_equal(jvm_stacks_of(&jvm), JVM_STACKS_CUT);
+	jvm.options.unread = true;
+	assert_int_equal(jvm_stacks_of(&jvm), JVM_STACKS_UNKNOWN);
+	jvm.options.frame_pointers = JVM_OFF;
+	assert_int_equal(jvm_stacks_of(&jvm), JVM_STACKS_CUT);
+	jvm.options.frame_pointers = JVM_ON;
+	assert_int_equal(jvm_stacks_of(&jvm), JVM_STACKS_WHOLE);
+	assert_string_equal(jvm_stacks_name(JVM_STACKS_CUT), "no_frame_pointers");
+	assert_string_equal(jvm_stacks_name(JVM_STACKS_NONE), "");
+	assert_int_equal(jvm_quality_of(NULL, 1), JVM_STACKS_NONE);
+}
+
+static void test_frozen(void **state)
+{
+	const char *controller = NULL;
+
+	assert_string_equal(frozen_cgroup_path("0::/a/b:c", &controller), "/a/b:c");
+	assert_string_equal(controller, "");
+	assert_string_equal(frozen_cgroup_path("7:perf_event,freezer:/x", &controller), "/x");
+	assert_string_equal(controller, "freezer");
+	assert_string_equal(frozen_cgroup_path("7:freezer:/", &controller), "/");
+	assert_null(frozen_cgroup_path("7:freezers:/x", &controller));
+	assert_null(frozen_cgroup_path("7:memory:/freezer:/x", &controller));
+	assert_null(frozen_cgroup_path("7:name=freezer:/x", &controller));
+	assert_null(frozen_cgroup_path("0:", &controller));
+	assert_null(frozen_cgroup_path("0::x", &controller));
+	assert_null(frozen_cgroup_path("", &controller));
+	assert_false(process_is_frozen(getpid()));
+}
+
+static void test_status(void **state)
+{
+	static const char text[] = "Name:\tjava\nState:\tT (stopped)\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nNSpid:\t77\t1\n"
+				   "SigCgt:\t2000000101005ccd\n";
+	struct proc_status s;
+
+	assert_int_equal(proc_status_parse(text, &s), 0);
+	assert_int_equal(s.uid, 2);
+	assert_int_equal(s.gid, 6);
+	assert_int_equal(s.inner_pid, 1);
+	assert_true(s.catches_quit && s.stopped);
+	assert_int_equal(proc_status_parse("Name:\tx\nState:\tS\nUid:\t1\t2\nGid:\t5\t6\nNSpid:\t7\nSigCgt:\t2000000101005cc9\n", &s), 0);
+	assert_false(s.catches_quit || s.stopped);
+	assert_int_equal(proc_status_parse("Name:\tx\nUid:\t1\t2\nGid:\t5\t6\nNSpid:\t7\n", &s), 0);
+	assert_false(s.catches_quit || s.stopped);
+}
+
+// Nothing is sent to what is no JVM.
+static void test_wake(void **state)
+{
+	struct jvm_wake *w = jvm_wake_new();
+
+	assert_non_null(w);
+	assert_int_equal(jvm_wake_open(w, getpid(), NULL, NULL), -ENOENT);
+	assert_int_equal(jvm_wake_open(w, 4194303, NULL, NULL), -ESRCH);
+	for (unsigned i = 0; i < JVM_WAKE_COUNTS; i++)
+		assert_int_equal(jvm_wake_count(w, i), 0);
+	jvm_wake_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flags),	    cmocka_unit_test(test_launcher), cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_files),	    cmocka_unit_test(test_no_jvm),   cmocka_unit_test(test_library),
 		cmocka_unit_test(test_memory),	    cmocka_unit_test(test_hostile_memory),
+		cmocka_unit_test(test_quality),	    cmocka_unit_test(test_frozen),   cmocka_unit_test(test_status),
+		cmocka_unit_test(test_wake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
