@@ -366,7 +366,7 @@ static const struct option_spec table[] = {
 	{ .name = "threads", .set = option_set_flag, AT(threads),
 	  .help = "With --json, also the sums of threads outside of requests, every ten seconds." },
 	{ .name = "java-names", .set = option_set_flag, AT(java_names),
-	  .help = "Ask JVMs for the names of their threads, once a minute: those that have an attach socket open already (jcmd opens it)." },
+	  .help = "Ask HotSpot JVMs for the names of their threads, once a minute. One without an attach socket is made to open it, as jcmd does, by a SIGQUIT, where that is safe." },
 	{ .name = "full", .argument = "N", .set = option_set_number, .min = 2, .max = 100000, AT(full),
 	  .help = "Tell so many requests a second one by one: the slowest and a sample; the others as sums of their handler. 500 by default." },
 	{ .name = "keep-params", .argument = "NAMES", .set = add_keep, AT(params), .repeatable = true,
