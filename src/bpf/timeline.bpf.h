@@ -132,7 +132,7 @@ static __always_inline void task_waking(struct task_struct *task)
 	rec.tgid = READ(task, tgid);
 	rec.waker_tid = (u32)waker;
 	rec.waker_tgid = waker >> 32;
-	rec.flags = READ(task, on_rq) ? 0 : WAKING_OFF_QUEUE;
+	rec.flags = READ_BIT(task, on_rq) ? 0 : WAKING_OFF_QUEUE;
 	bpf_get_current_comm(rec.waker_comm, sizeof(rec.waker_comm));
 	send(&rec, sizeof(rec), TIMELINE_LOST_WAKING);
 }
