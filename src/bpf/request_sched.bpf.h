@@ -18,7 +18,7 @@ static __always_inline u8 wait_reason(u32 call, bool iowait, bool sleeps_deeply)
 	switch (call) {
 	case CALL_SOCKET_READ:
 	case CALL_SOCKET_WRITE:
-		return WAIT_NET;
+		return sleeps_deeply ? WAIT_OTHER : WAIT_NET; /* peers are waited for so that a signal ends it */
 	case CALL_EVENT:
 		return WAIT_PIPE;
 	case CALL_FUTEX:
