@@ -5,6 +5,8 @@
 runs up to its first yield before there is one, up to the second while it follows, and is then given what it told."""
 import contextlib
 import functools
+import os
+import re
 import resource
 import shutil
 import signal
@@ -163,12 +165,13 @@ def stuck_threads(server):
             for i in range(5):
                 c.ask("/behind/%d/20%d/9" % (i, i))
     told = yield
-    check_equal([(r.get("status_i"), r["incomplete_b"]) for r in told.of("stuck")], [(None, True)], "the one without an answer")
+    left = told.of("stuck")
+    check_equal([(r.get("status_i"), r["incomplete_b"]) for r in left], [(None, True)], "the one without an answer")
     found = told.by_path("behind")
     check_equal(len(found), 5, "requests behind it")
     for path, r in found.items():
         check(own_answer(r), path)
-        check(r["duration_ms_f"] < 100, "%s took %g" % (path, r["duration_ms_f"]))
+        check(r["duration_ms_f"] <= left[0]["duration_ms_f"] - 99, "%s took %g" % (path, r["duration_ms_f"]))
     check(all(found["/behind/%d/20%d/9" % (i, i)]["attribution_s"] == "exact" for i in range(1, 5)), "they are exact again")
 
 
@@ -345,21 +348,32 @@ def event_loops():
     check_equal([p for p, r in found.items() if "status_i" not in r and not r["incomplete_b"]], [], "whole ones without an answer")
 
 
+def links(pid):
+    """How many programs it has attached."""
+    count = 0
+    with contextlib.suppress(OSError):  # one that is closed meanwhile
+        for fd in os.listdir("/proc/%d/fdinfo" % pid):
+            with open("/proc/%d/fdinfo/%s" % (pid, fd)) as f:
+                count += "link_type" in f.read()
+    return count
+
+
 def http2_in_the_table():
     """Bug 5: what a user of the table and of the agent's metrics sees of it."""
     with testing.scratch() as folder:
         apache = Apache(folder)
         try:
             process = subprocess.Popen([blkprof.path(), "requests", "--comm", "apache2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            time.sleep(2)
-            for _ in range(3):
+            wait_for(lambda: links(process.pid) >= 8, "its programs", 60)
+            for _ in range(20):  # it looks for its processes meanwhile
                 http2_streams(apache.port, ["/page1"] * 3)
-            time.sleep(0.3)
+                time.sleep(0.02)
             process.send_signal(signal.SIGINT)
             out, said = process.communicate(timeout=30)
         finally:
             apache.close()
-    check("not among them: 3 HTTP/2 connections" in out, "the table: %r, %r" % (out, said))
+    found = re.search("^not among them: ([0-9]+) HTTP/2 connections", out, re.M)
+    check(found and 1 <= int(found.group(1)) <= 20, "the table: %r, %r" % (out, said))
 
 
 def apache_pipelines(server):
