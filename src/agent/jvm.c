@@ -218,6 +218,16 @@ static int read_flags(pid_t pid, const struct jvm *jvm, struct jvm_options *ret)
 	return err;
 }
 
+int jvm_find_library(pid_t pid, struct jvm *ret)
+{
+	struct jvm jvm = { 0 };
+	int err = find_library(pid, &jvm);
+
+	if (!err)
+		*ret = jvm;
+	return err;
+}
+
 int jvm_find(pid_t pid, struct jvm *ret)
 {
 	struct jvm jvm = { 0 };

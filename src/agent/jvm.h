@@ -21,6 +21,8 @@ struct jvm {
 // 0, -ENOENT when it is none (OpenJ9 has a libjvm.so too and is none), or why that cannot be told. Reads /proc/PID/maps,
 // its memory and files that it names, within bounds: for a thread that may wait.
 int jvm_find(pid_t pid, struct jvm *ret);
+// The library alone: what it was told stays unsaid. Reads only /proc/PID/maps.
+int jvm_find_library(pid_t pid, struct jvm *ret);
 // The file of its library, to be read; or negative errno: -EACCES for one that a server has to answer for.
 int jvm_open(pid_t pid, const struct jvm *jvm);
 

@@ -46,33 +46,39 @@ static uint64_t number_at(const uint8_t *entry, uint64_t offset)
 	return n;
 }
 
-static bool is_named(const struct jvm_memory *m, uint64_t address, const char *name)
+// A short name, empty when there is none, or a longer one.
+static const char *name_at(const struct jvm_memory *m, uint64_t address, char text[NAME_MAX_BYTES])
 {
-	char text[NAME_MAX_BYTES];
-	size_t len = strlen(name) + 1;
+	size_t n = address ? m->read(m->context, address, text, NAME_MAX_BYTES) : 0;
 
-	return read_all(m, address, text, len) && !memcmp(text, name, len);
+	return n && memchr(text, 0, n) ? text : "";
 }
 
-static bool is_flag_type(const struct jvm_memory *m, uint64_t name)
+static bool is_flag_type(const struct jvm_memory *m, uint64_t address)
 {
-	return is_named(m, name, "JVMFlag") || is_named(m, name, "Flag"); // up to JDK 10
+	char text[NAME_MAX_BYTES];
+	const char *name = name_at(m, address, text);
+
+	return !strcmp(name, "JVMFlag") || !strcmp(name, "Flag"); // up to JDK 10
 }
 
 // One field of a structure, when it is of flags.
 static void take_field(const struct jvm_memory *m, const uint64_t *at, const uint8_t *entry, struct table *t)
 {
-	uint64_t name = number_at(entry, at[JVM_STRUCT_FIELD_NAME]), *to = NULL;
 	bool is_static = (uint32_t)number_at(entry, at[JVM_STRUCT_IS_STATIC]);
+	char text[NAME_MAX_BYTES];
+	uint64_t *to = NULL;
+	const char *name;
 
 	if (!is_flag_type(m, number_at(entry, at[JVM_STRUCT_TYPE_NAME])))
 		return;
+	name = name_at(m, number_at(entry, at[JVM_STRUCT_FIELD_NAME]), text);
 	if (is_static) {
-		to = is_named(m, name, "flags") ? &t->flags : is_named(m, name, "numFlags") ? &t->count : NULL;
+		to = !strcmp(name, "flags") ? &t->flags : !strcmp(name, "numFlags") ? &t->count : NULL;
 		t->found += to && read_all(m, number_at(entry, at[JVM_STRUCT_ADDRESS]), to, sizeof(*to));
 		return;
 	}
-	to = is_named(m, name, "_name") ? &t->name : is_named(m, name, "_addr") ? &t->address : NULL;
+	to = !strcmp(name, "_name") ? &t->name : !strcmp(name, "_addr") ? &t->address : NULL;
 	if (to)
 		*to = number_at(entry, at[JVM_STRUCT_OFFSET]);
 	t->found += to != NULL;
@@ -129,10 +135,12 @@ static bool take_flag(const struct jvm_memory *m, uint64_t name, uint64_t addres
 		{ "ReduceSignalUsage", &o->few_signals },
 		{ "DisableAttachMechanism", &o->no_attach },
 	};
+	char text[NAME_MAX_BYTES];
+	const char *told = name_at(m, name, text);
 	uint8_t value;
 
 	for (unsigned i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
-		if (!is_named(m, name, wanted[i].name))
+		if (strcmp(told, wanted[i].name))
 			continue;
 		if (!read_all(m, address, &value, 1) || value > 1)
 			return false;

@@ -160,7 +160,7 @@ static void look_at(struct request_pauses *p, struct process *one)
 	int err;
 
 	one->looks--;
-	if (jvm_find(one->pid, &jvm))
+	if (jvm_find_library(one->pid, &jvm))
 		return;
 	one->looks = 0;
 	// Before the probes, which write into it.
