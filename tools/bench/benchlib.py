@@ -45,7 +45,7 @@ def _children():
     return parents
 
 
-def _family(pid):
+def family(pid):
     parents, found = _children(), []
     todo = [pid]
     while todo:
@@ -76,7 +76,7 @@ class Strangers:
     """How much of one CPU everybody used who is neither a descendant of ours nor the kernel, between start and share()."""
 
     def __init__(self, also=()):
-        self.pids = set(_family(os.getpid())) | set(_family(2)) | set(also)
+        self.pids = set(family(os.getpid())) | set(family(2)) | set(also)
         self.at, self.busy, self.ours = time.monotonic(), _system_busy(), _busy_of(self.pids)
 
     def share(self):

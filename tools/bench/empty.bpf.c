@@ -59,3 +59,39 @@ int BPF_PROG(fentry_complete, struct bio *bio)
 {
 	return 0;
 }
+
+SEC("?tp_btf/sys_enter")
+int BPF_PROG(request_enter, struct pt_regs *regs, long number)
+{
+	return 0;
+}
+
+SEC("?tp_btf/sys_exit")
+int BPF_PROG(request_exit, struct pt_regs *regs, long result)
+{
+	return 0;
+}
+
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(request_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	return 0;
+}
+
+SEC("?tp_btf/page_fault_user")
+int BPF_PROG(request_fault)
+{
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(request_thread_exit, struct task_struct *task)
+{
+	return 0;
+}
+
+SEC("?raw_tp/block_rq_complete")
+int raw_rq_complete(struct bpf_raw_tracepoint_args *ctx)
+{
+	return 0;
+}

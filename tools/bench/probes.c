@@ -17,7 +17,7 @@
 #include "empty.skel.h"
 #include "published.skel.h"
 
-#define PROGRAMS_MAX 3
+#define PROGRAMS_MAX 8
 #define SECOND "submit_second"
 
 struct set {
@@ -35,6 +35,11 @@ static const struct set sets[] = {
 	{ .name = "published", .elf = published__elf_bytes, .programs = { "submit", "complete" }, .raw_queue = true },
 	{ .name = "published-kprobe", .elf = published__elf_bytes, .programs = { "kprobe_submit", "kprobe_complete" } },
 	{ .name = "published-fentry", .elf = published__elf_bytes, .programs = { "fentry_submit", "fentry_complete" } },
+	{ .name = "empty-requests", .elf = empty__elf_bytes, .programs = { "request_enter", "request_exit", "request_switch", "request_fault",
+		"request_thread_exit", "raw_submit", "raw_complete", "raw_rq_complete" } },
+	{ .name = "empty-calls", .elf = empty__elf_bytes, .programs = { "request_enter", "request_exit" } },
+	{ .name = "empty-call-exits", .elf = empty__elf_bytes, .programs = { "request_exit" } },
+	{ .name = "empty-switches", .elf = empty__elf_bytes, .programs = { "request_switch" } },
 	{ .name = "count", .elf = count__elf_bytes, .programs = { "count_bio" } },
 };
 
@@ -203,6 +208,7 @@ int main(int argc, char **argv)
 		if (!strcmp(name, sets[i].name))
 			return run_set(&sets[i], rate) ? 1 : 0;
 	fputs("usage: bench-probes empty-typed|empty-raw|empty-kprobe|empty-fentry|count|stats\n"
+	      "       bench-probes empty-requests|empty-calls|empty-call-exits|empty-switches\n"
 	      "       bench-probes published|published-kprobe|published-fentry [RATE]\n", stderr);
 	return 2;
 }
