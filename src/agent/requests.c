@@ -94,16 +94,17 @@ static void on_event(void *context, const void *data, size_t size)
 	struct requests *r = context;
 	struct req_event e;
 
-	if (!flow_event(r->flow, data, size) && size >= sizeof(e)) {
-		memcpy(&e, data, sizeof(e));
-		if (e.type != REQ_EXIT)
-			return;
-		thread_sums_see(r->threads, e.tgid, e.tid, e.comm, &e.sums, clock_realtime());
-		thread_sums_ended(r->threads, e.tid);
-		// A child that came and went between two looks at processes.
-		if (e.tid == e.tgid && r->children && !request_targets_has(r->targets, (pid_t)e.tgid))
-			flow_end(r->flow, e.tgid, e.exit);
-	}
+	if (flow_event(r->flow, data, size) || size < sizeof(e))
+		return;
+	memcpy(&e.type, data, sizeof(e.type));
+	if (e.type != REQ_EXIT)
+		return;
+	memcpy(&e, data, sizeof(e));
+	thread_sums_see(r->threads, e.tgid, e.tid, e.comm, &e.sums, clock_realtime());
+	thread_sums_ended(r->threads, e.tid);
+	// A child that came and went between two looks at processes.
+	if (e.tid == e.tgid && r->children && !request_targets_has(r->targets, (pid_t)e.tgid))
+		flow_end(r->flow, e.tgid, e.exit);
 }
 
 static void on_target(void *context, pid_t pid, bool came)

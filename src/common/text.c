@@ -110,6 +110,14 @@ size_t text_sanitize(char *out, size_t cap, const char *in, size_t len)
 	if (!cap)
 		return 0;
 	for (size_t i = 0; i < len && in[i]; i += step ? step : 1) {
+		// Nearly all there is.
+		if (in[i] >= 0x20 && in[i] < 0x7f) {
+			step = 1;
+			if (n + 1 >= cap)
+				break;
+			out[n++] = in[i];
+			continue;
+		}
 		step = character((const unsigned char *)in + i, len - i);
 		if (n + (step ? step : 1) >= cap)
 			break;

@@ -119,23 +119,15 @@ void breakdown_extend(struct breakdown *to, const struct breakdown_table *m, con
 		combine_value(to, more, i, m->metric[i]->within, to->state[i] == VALUE_ZERO && m->metric[i]->within == COMBINE_SPAN);
 }
 
-static void note_range(struct breakdown *to, const struct breakdown *part)
+static void note_range(struct breakdown *to, const struct breakdown *part, unsigned n)
 {
-	for (unsigned i = 0; i < METRICS_MAX; i++) {
-		uint64_t v = part->value[i];
+	const uint64_t *least = part->range ? part->range->min : part->value, *most = part->range ? part->range->max : part->value;
+	struct breakdown_range *range = to->range;
 
-		if (part->range) {
-			if (part->range->min[i] < to->range->min[i])
-				to->range->min[i] = part->range->min[i];
-			if (part->range->max[i] > to->range->max[i])
-				to->range->max[i] = part->range->max[i];
-			continue;
-		}
-		if (v < to->range->min[i])
-			to->range->min[i] = v;
-		if (v > to->range->max[i])
-			to->range->max[i] = v;
-	}
+	for (unsigned i = 0; i < n; i++)
+		range->min[i] = least[i] < range->min[i] ? least[i] : range->min[i];
+	for (unsigned i = 0; i < n; i++)
+		range->max[i] = most[i] > range->max[i] ? most[i] : range->max[i];
 }
 
 int breakdown_merge(struct breakdown *to, const struct breakdown_table *m, const struct breakdown *part)
@@ -150,7 +142,7 @@ int breakdown_merge(struct breakdown *to, const struct breakdown_table *m, const
 		memcpy(to->range->max, to->value, sizeof(to->value));
 	}
 	if (!first)
-		note_range(to, part);
+		note_range(to, part, m->n);
 	for (unsigned i = 0; i < m->n; i++)
 		combine_value(to, part, i, m->metric[i]->across, first);
 	to->parts += part->parts ? part->parts : 1;

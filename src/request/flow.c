@@ -247,19 +247,25 @@ static int dispatch(struct flow *f, const struct req_event *e, const char *paylo
 
 int flow_event(struct flow *f, const void *record, size_t size)
 {
-	const size_t head = offsetof(struct req_event, sums);
-	struct req_event e = { 0 };
+	struct req_event copy;
+	const struct req_event *e = &copy;
 
-	if (size < head)
+	if (size < offsetof(struct req_event, sums))
 		return bad_event(f);
-	memcpy(&e, record, size < sizeof(e) ? size : sizeof(e));
-	if (e.type < REQ_READ || e.type > REQ_NEXT || (e.type != REQ_NEXT && size < sizeof(e)) || e.exit < e.enter)
+	// Those of the kernel side are looked at where they lie.
+	if (size >= sizeof(copy) && !((uintptr_t)record % _Alignof(struct req_event))) {
+		e = record;
+	} else {
+		memset(&copy, 0, sizeof(copy));
+		memcpy(&copy, record, size < sizeof(copy) ? size : sizeof(copy));
+	}
+	if (e->type < REQ_READ || e->type > REQ_NEXT || (e->type != REQ_NEXT && size < sizeof(*e)) || e->exit < e->enter)
 		return bad_event(f);
-	if (e.type == REQ_EXIT)
+	if (e->type == REQ_EXIT)
 		return 0;
-	if (e.payload_size && (size < sizeof(e) || e.payload_size > size - sizeof(e) || e.result <= 0 || e.payload_size > e.result))
+	if (e->payload_size && (size < sizeof(*e) || e->payload_size > size - sizeof(*e) || e->result <= 0 || e->payload_size > e->result))
 		return bad_event(f);
-	return dispatch(f, &e, (const char *)record + (size < sizeof(e) ? size : sizeof(e)));
+	return dispatch(f, e, (const char *)record + (size < sizeof(*e) ? size : sizeof(*e)));
 }
 
 void flow_sweep(struct flow *f, uint64_t now)

@@ -26,10 +26,11 @@ struct sum {
 struct storm {
 	const struct breakdown_table *metrics;
 	unsigned limit, n_slow, n_sample;
-	struct request_record *slow;   // a heap, the fastest of them first
+	struct request_record *slow;
+	unsigned *heap; // of their places, the fastest of them first: they are too large to be moved about
 	struct request_record *sample; // of those that are not slow
 	uint64_t passed;	       // that came by the sample in this second
-	struct sum *sums;
+	struct sum *sums, *last; // last: the one that was added to last, most likely the next one's
 	uint64_t summed, dropped;
 	uint64_t random, serial;
 };
@@ -44,8 +45,9 @@ struct storm *storm_new(const struct breakdown_table *metrics, unsigned limit)
 	s->limit = limit < 2 ? 1 : limit / 2;
 	s->random = 0x9e3779b97f4a7c15ull;
 	s->slow = calloc(s->limit, sizeof(*s->slow));
+	s->heap = calloc(s->limit, sizeof(*s->heap));
 	s->sample = calloc(s->limit, sizeof(*s->sample));
-	if (s->slow && s->sample)
+	if (s->slow && s->heap && s->sample)
 		return s;
 	storm_free(s);
 	return NULL;
@@ -55,6 +57,7 @@ static void sums_free(struct storm *s)
 {
 	struct sum *sum, *next;
 
+	s->last = NULL;
 	HASH_ITER(hh, s->sums, sum, next) {
 		HASH_DEL(s->sums, sum);
 		record_free(&sum->record);
@@ -72,6 +75,7 @@ void storm_free(struct storm *s)
 		record_free(&s->sample[i]);
 	sums_free(s);
 	free(s->slow);
+	free(s->heap);
 	free(s->sample);
 	free(s);
 }
@@ -97,26 +101,39 @@ static void swap(struct request_record *a, struct request_record *b)
 	*b = t;
 }
 
-static void sift_down(struct request_record *heap, unsigned n, unsigned i)
+static bool faster(const struct storm *s, unsigned a, unsigned b)
+{
+	return duration(&s->slow[s->heap[a]]) < duration(&s->slow[s->heap[b]]);
+}
+
+static void swap_places(struct storm *s, unsigned a, unsigned b)
+{
+	unsigned t = s->heap[a];
+
+	s->heap[a] = s->heap[b];
+	s->heap[b] = t;
+}
+
+static void sift_down(struct storm *s, unsigned i)
 {
 	for (;;) {
 		unsigned least = i, left = 2 * i + 1;
 
-		if (left < n && duration(&heap[left]) < duration(&heap[least]))
+		if (left < s->n_slow && faster(s, left, least))
 			least = left;
-		if (left + 1 < n && duration(&heap[left + 1]) < duration(&heap[least]))
+		if (left + 1 < s->n_slow && faster(s, left + 1, least))
 			least = left + 1;
 		if (least == i)
 			return;
-		swap(&heap[i], &heap[least]);
+		swap_places(s, i, least);
 		i = least;
 	}
 }
 
-static void sift_up(struct request_record *heap, unsigned i)
+static void sift_up(struct storm *s, unsigned i)
 {
-	for (; i && duration(&heap[i]) < duration(&heap[(i - 1) / 2]); i = (i - 1) / 2)
-		swap(&heap[i], &heap[(i - 1) / 2]);
+	for (; i && faster(s, i, (i - 1) / 2); i = (i - 1) / 2)
+		swap_places(s, i, (i - 1) / 2);
 }
 
 static struct sum *sum_new(struct storm *s, const struct key *key)
@@ -141,8 +158,14 @@ static struct sum *sum_new(struct storm *s, const struct key *key)
 	return NULL;
 }
 
+static bool is_of(const struct key *key, const struct request_record *r)
+{
+	return key->pid == r->pid && key->status_class == r->status / 100 && !strcmp(key->handler, r->handler) && !strcmp(key->core, r->core) &&
+	       !strcmp(key->method, r->method);
+}
+
 // What makes the key too many kinds goes under one.
-static struct sum *sum_of(struct storm *s, const struct request_record *r)
+static struct sum *sum_looked_up(struct storm *s, const struct request_record *r)
 {
 	struct key key;
 	struct sum *sum;
@@ -161,6 +184,13 @@ static struct sum *sum_of(struct storm *s, const struct request_record *r)
 	snprintf(key.handler, sizeof(key.handler), "(others)");
 	HASH_FIND(hh, s->sums, &key, sizeof(key), sum);
 	return sum ? sum : sum_new(s, &key);
+}
+
+static struct sum *sum_of(struct storm *s, const struct request_record *r)
+{
+	if (!s->last || !is_of(&s->last->key, r))
+		s->last = sum_looked_up(s, r);
+	return s->last;
 }
 
 static void add_to_sum(struct storm *s, struct request_record *r)
@@ -205,12 +235,13 @@ void storm_add(struct storm *s, struct request_record *r)
 {
 	if (s->n_slow < s->limit) {
 		s->slow[s->n_slow] = *r;
-		sift_up(s->slow, s->n_slow++);
+		s->heap[s->n_slow] = s->n_slow;
+		sift_up(s, s->n_slow++);
 		return;
 	}
-	if (duration(r) > duration(&s->slow[0])) {
-		swap(&s->slow[0], r);
-		sift_down(s->slow, s->n_slow, 0);
+	if (duration(r) > duration(&s->slow[s->heap[0]])) {
+		swap(&s->slow[s->heap[0]], r);
+		sift_down(s, 0);
 	}
 	offer_sample(s, r);
 }
