@@ -82,8 +82,33 @@ static int read_header(struct elf_file *f, struct header *h, struct error *e)
 	return 0;
 }
 
+static size_t padded(uint32_t size)
+{
+	return ((size_t)size + 3) & ~(size_t)3;
+}
+
+bool elf_note_next(const uint8_t *notes, size_t len, size_t *at, struct elf_note *ret)
+{
+	Elf64_Nhdr note; // the same in both classes
+	size_t name, desc;
+
+	if (len - *at < sizeof(note))
+		return false;
+	memcpy(&note, notes + *at, sizeof(note));
+	*at += sizeof(note);
+	name = padded(note.n_namesz);
+	desc = padded(note.n_descsz);
+	if (name > len - *at || note.n_descsz > len - *at - name)
+		return false;
+	*ret = (struct elf_note){ note.n_type, notes + *at, notes + *at + name, note.n_namesz, note.n_descsz };
+	*at += name;
+	*at += desc < len - *at ? desc : len - *at; // the last one's padding may be lacking
+	return true;
+}
+
 static void find_build_id(struct elf_file *f, uint64_t offset, uint64_t size)
 {
+	struct elf_note note;
 	uint8_t *notes;
 	size_t len, at = 0;
 
@@ -94,24 +119,11 @@ static void find_build_id(struct elf_file *f, uint64_t offset, uint64_t size)
 	if (!notes)
 		return;
 	len = elf_file_read(f, offset, notes, len);
-	while (len - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr note; // the same in both classes
-		size_t name, desc;
-
-		memcpy(&note, notes + at, sizeof(note));
-		at += sizeof(note);
-		name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
-		desc = ((size_t)note.n_descsz + 3) & ~(size_t)3;
-		if (name > len - at || note.n_descsz > len - at - name)
-			break;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(notes + at, "GNU", 4) &&
-		    note.n_descsz && note.n_descsz <= ELF_BUILD_ID_MAX) {
-			f->build_id_len = note.n_descsz;
-			memcpy(f->build_id, notes + at + name, note.n_descsz);
-			break;
-		}
-		at += name;
-		at += desc < len - at ? desc : len - at;
+	while (!f->build_id_len && elf_note_next(notes, len, &at, &note)) {
+		if (note.type != NT_GNU_BUILD_ID || note.name_len != 4 || memcmp(note.name, "GNU", 4) || note.desc_len > ELF_BUILD_ID_MAX)
+			continue;
+		f->build_id_len = (unsigned)note.desc_len;
+		memcpy(f->build_id, note.desc, note.desc_len);
 	}
 	free(notes);
 }

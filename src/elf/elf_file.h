@@ -63,4 +63,12 @@ bool elf_file_section_is(const struct elf_file *f, const struct elf_section *s, 
 // A section's content from malloc; NULL when it is empty, larger than max or not wholly in the file.
 uint8_t *elf_file_section_data(const struct elf_file *f, const struct elf_section *s, size_t max, size_t *ret_len);
 
+struct elf_note {
+	uint32_t type;
+	const uint8_t *name, *desc; // in the notes
+	size_t name_len, desc_len;
+};
+// The note at *at, which goes on behind it; false at the end, or where what follows is none.
+bool elf_note_next(const uint8_t *notes, size_t len, size_t *at, struct elf_note *ret);
+
 #endif

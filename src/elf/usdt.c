@@ -77,23 +77,12 @@ static bool take(const struct elf_file *f, const uint8_t *d, size_t len, const c
 static unsigned search(const struct elf_file *f, const uint8_t *notes, size_t len, const char *provider, const char *name, uint64_t *offsets,
 		       unsigned cap)
 {
-	Elf64_Nhdr note; // the same in both classes
+	struct elf_note note;
 	unsigned n = 0;
 
-	for (size_t at = 0; len - at >= sizeof(note) && n < cap;) {
-		size_t title, desc;
-
-		memcpy(&note, notes + at, sizeof(note));
-		at += sizeof(note);
-		title = ((size_t)note.n_namesz + 3) & ~(size_t)3;
-		desc = ((size_t)note.n_descsz + 3) & ~(size_t)3;
-		if (title > len - at || note.n_descsz > len - at - title)
-			break;
-		if (note.n_type == NT_STAPSDT && note.n_namesz == sizeof(NAME) && !memcmp(notes + at, NAME, sizeof(NAME)))
-			n += take(f, notes + at + title, note.n_descsz, provider, name, &offsets[n]);
-		at += title;
-		at += desc < len - at ? desc : len - at;
-	}
+	for (size_t at = 0; n < cap && elf_note_next(notes, len, &at, &note);)
+		if (note.type == NT_STAPSDT && note.name_len == sizeof(NAME) && !memcmp(note.name, NAME, sizeof(NAME)))
+			n += take(f, note.desc, note.desc_len, provider, name, &offsets[n]);
 	return n;
 }
 
