@@ -243,12 +243,15 @@ static int look(struct jvm_wake *w, struct target *t)
 	if (err)
 		return err;
 	why = forbidden(&t->jvm);
+	look_at_threads(t->pid, &threads);
+	// Its flags are not read before it has started.
+	if (why == JVM_WAKE_UNREAD && !threads.dispatcher)
+		return -EAGAIN;
 	if (why != JVM_WAKE_COUNTS)
 		return refuse(w, t, why, -EPERM);
 	err = may_send(w, t->pid, t->starttime, false);
 	if (err)
 		return err == -EAGAIN ? refuse(w, t, JVM_WAKE_LIMITED, err) : err;
-	look_at_threads(t->pid, &threads);
 	if (threads.listener)
 		return refuse(w, t, JVM_WAKE_GONE, -ENOTCONN);
 	return threads.dispatcher && takes_signals(t->pid, &t->status) ? 0 : -EAGAIN;

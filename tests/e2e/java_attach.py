@@ -191,6 +191,7 @@ def starting():
             following.send_signal(signal.SIGINT)
             said = following.communicate(timeout=70)[1]
         print("   %s" % said.replace("\n", "; "))
+        check("unread" not in said and "off:" not in said and "silent" not in said, "it said %r" % said)
         no_file_in(folder, "/tmp")
 
 
