@@ -27,15 +27,45 @@ static __always_inline struct gendisk *bio_disk(struct bio *bio)
 	return READ(bio, bi_bdev, bd_disk);
 }
 
-static __always_inline u32 bio_device(struct bio *bio)
+/* What is looked at of every bio that is submitted. */
+struct bio_facts {
+	struct block_device *bdev; /* since 5.12 */
+	u32 opf, size;
+};
+
+#ifdef CORE_TYPED
+static __always_inline void bio_look(struct bio *bio, struct bio_facts *ret)
 {
+	ret->bdev = bpf_core_field_exists(bio->bi_bdev) ? bio->bi_bdev : 0;
+	ret->opf = bio->bi_opf;
+	ret->size = bio->bi_iter.bi_size;
+}
+#else
+#define BIO_HEAD 64 /* bytes; all three lie in the first 48 on every kernel from 5.10 to 7.2 */
+#define BIO_AT(field) bpf_core_field_offset(struct bio, field)
+
+/* A call costs more than the bytes do: one read for all of them. */
+static __always_inline void bio_look(struct bio *bio, struct bio_facts *ret)
+{
+	u64 head[BIO_HEAD / 8] = {};
+	u8 *at = (u8 *)head;
+
+	bpf_probe_read_kernel(head, sizeof(head), bio);
+	ret->bdev = bpf_core_field_exists(bio->bi_bdev) ? *(struct block_device **)(at + BIO_AT(bi_bdev)) : 0;
+	ret->opf = *(u32 *)(at + BIO_AT(bi_opf));
+	ret->size = *(u32 *)(at + BIO_AT(bi_iter.bi_size));
+}
+#endif
+
+static __always_inline u32 bio_device(struct bio *bio, const struct bio_facts *facts)
+{
+	struct block_device *bdev = facts->bdev;
 	struct gendisk *gd;
 
-	if (!bpf_core_field_exists(bio->bi_bdev)) {
-		gd = bio_disk(bio);
-		return (u32)READ(gd, major) << 20 | (u32)READ(gd, first_minor);
-	}
-	return READ(bio, bi_bdev, bd_dev);
+	if (bpf_core_field_exists(bio->bi_bdev))
+		return READ(bdev, bd_dev);
+	gd = bio_disk(bio);
+	return (u32)READ(gd, major) << 20 | (u32)READ(gd, first_minor);
 }
 
 /* bpf_get_current_task_btf since 5.11. Before, the current task is a number even to typed programs, and READ_TASK a probe
@@ -46,6 +76,12 @@ static __always_inline u32 bio_device(struct bio *bio)
 #define TYPED_TASK 0
 #endif
 #define READ_TASK(task, field) (TYPED_TASK ? READ(task, field) : BPF_CORE_READ(task, field))
+
+/* Of the current task; where it is no typed pointer the helper is cheaper. */
+static __always_inline u32 current_tgid(struct task_struct *task)
+{
+	return TYPED_TASK ? READ(task, tgid) : bpf_get_current_pid_tgid() >> 32;
+}
 
 static __always_inline struct task_struct *current_task(void)
 {

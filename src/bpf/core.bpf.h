@@ -266,6 +266,7 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 	struct task_struct *task;
 	struct slot_counters *z;
 	struct op_counter *exact;
+	struct bio_facts facts;
 	struct cpu_state *cpu;
 	u32 slot, size, opf, tgid, weight, window, counter;
 	u64 address;
@@ -281,7 +282,7 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 	if (may_be_in_flight(filter_of(address)) && !stale_entry(address, cpu))
 		return;
 	task = current_task();
-	tgid = READ_TASK(task, tgid);
+	tgid = current_tgid(task);
 	if (tgid == config.self) {
 		cpu->own_ops++;
 		return;
@@ -290,13 +291,14 @@ static __always_inline void bio_submitted(void *ctx, struct bio *bio)
 		cpu->second_level_ops++;
 		return;
 	}
-	slot = slot_of(bio, cpu);
+	bio_look(bio, &facts);
+	slot = slot_of(bio, &facts, cpu);
 	if ((state.slot_flags[slot] & SLOT_LOWER) && (!config.bio_list_valid || (READ_TASK(task, flags) & PF_KTHREAD))) {
 		cpu->second_level_ops++;
 		return;
 	}
-	opf = READ(bio, bi_opf);
-	size = READ(bio, bi_iter.bi_size);
+	opf = facts.opf;
+	size = facts.size;
 	op = op_of(opf, size);
 	if ((config.ops || config.by_device || config.by_pid || config.by_comm || config.by_cgroup || config.excludes) &&
 	    !wanted(task, bio, tgid, op, slot)) {

@@ -134,7 +134,7 @@ __noinline int parents_ended(u64 address, u32 status, u32 hook)
 	return 0;
 }
 
-/* This bio, or this part of it, has ended. */
+/* This bio, or this part of it, has ended. `status` is that of a request; a bio's own is read when it is needed. */
 static __always_inline void bio_ended(struct bio *bio, u32 status, enum ending_hook hook, struct ending *ending)
 {
 	u64 address, end_io, private;
@@ -147,6 +147,8 @@ static __always_inline void bio_ended(struct bio *bio, u32 status, enum ending_h
 	end_io = number(&ending->pointer, (const void *)end_io);
 	private = number(&ending->pointer, READ(bio, bi_private));
 	remaining = READ(bio, __bi_remaining.counter);
+	if (hook == ENDING_BIO)
+		status = READ(bio, bi_status);
 	/* Parts of one bio in one request are walked before any of them has given its reference back. */
 	if (address == ending->parent)
 		remaining -= ending->ended;
@@ -166,7 +168,7 @@ static __always_inline void bio_completed(struct bio *bio)
 	cpu = this_cpu();
 	if (!cpu)
 		return;
-	bio_ended(bio, READ(bio, bi_status), ENDING_BIO, ending_begin(cpu, ENDING_BIO));
+	bio_ended(bio, 0, ENDING_BIO, ending_begin(cpu, ENDING_BIO));
 	ending_end(cpu, ENDING_BIO);
 }
 

@@ -34,9 +34,9 @@ cache:
 	return slot;
 }
 
-static __always_inline u32 slot_of(struct bio *bio, struct cpu_state *cpu)
+static __always_inline u32 slot_of(struct bio *bio, const struct bio_facts *facts, struct cpu_state *cpu)
 {
-	u32 dev = bio_device(bio), disk;
+	u32 dev = bio_device(bio, facts), disk;
 	u64 cached = state.slot_cache[dev & (RECORD_SLOTS - 1)];
 	struct slot_info info = {};
 	struct gendisk *gd;
