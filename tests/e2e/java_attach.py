@@ -66,6 +66,12 @@ def classes():
         yield folder
 
 
+def clear(pid):
+    """What a JVM that was killed leaves."""
+    for left in glob.glob("/tmp/perf-%d.map" % pid) + glob.glob("/tmp/.java_pid%d" % pid):
+        os.unlink(left)
+
+
 class Process:
     """A process that prints its port; what it printed then is in `path`."""
 
@@ -96,8 +102,7 @@ class Process:
         if self.process.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
         self.process.wait(timeout=30)
-        for left in glob.glob("/tmp/perf-%d.map" % self.pid):
-            os.unlink(left)
+        clear(self.pid)
 
 
 @contextlib.contextmanager
@@ -318,8 +323,7 @@ def in_the_agent():
             finally:
                 jvm.kill()
                 printed = jvm.communicate()[0]
-                for left in glob.glob(path):
-                    os.unlink(left)
+                clear(jvm.pid)
             check_equal(printed, "", "what it printed")
             no_file_in(folder, "/tmp")
 
