@@ -402,7 +402,8 @@ int profile_make(const struct window *w, uint32_t service, const struct window_v
 		comment_device(o, i);
 	comment_series(o);
 	comment_losses(o);
-	procs_cut_jvms(o->r->procs, o->w->info.start_mono, comment_jvm, o);
+	if (o->r->procs)
+		procs_cut_jvms(o->r->procs, o->w->info.start_mono, comment_jvm, o);
 	err = pprof_encode(o->b, &raw);
 	if (!err)
 		err = pprof_gzip(raw.data, raw.len, ret_gz);
