@@ -123,6 +123,7 @@ int kernel_facts_read(struct kernel_facts *ret, struct error *e)
 	f.switch_state = tracepoint_arguments(btf, "sched_switch") >= 4;
 	f.hold_cpu = btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
 		     btf__find_by_name_kind(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
+	f.rdonly_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	f.async_request = async_request(btf);
 	enumerator(btf, "memory_cgrp_id", &f.memory_subsys);
 	enumerator(btf, "pids_cgrp_id", &f.pids_subsys);

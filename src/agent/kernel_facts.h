@@ -16,6 +16,7 @@ struct kernel_facts {
 	bool issue_queue_first; // the same of block_rq_issue, which a distribution's 5.10 may have or not
 	bool switch_state;	// sched_switch says what state the thread sleeps in (5.18)
 	bool hold_cpu;		// programs may forbid to be preempted (bpf_preempt_disable, 6.10)
+	bool rdonly_cast;	// programs may read what is at any address as it stands (bpf_rdonly_cast, 6.2)
 	uint8_t async_request;	// number of io_uring_queue_async_work's argument that is the request; 0 = cannot be followed
 	int32_t memory_subsys;	// index of the memory controller in a css_set, -1 = none
 	int32_t pids_subsys;

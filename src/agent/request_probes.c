@@ -82,7 +82,7 @@ static int configure(struct request_probes *p, const struct kernel_facts *facts,
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(p->object, ".rodata.config");
 	struct req_config config = { .flush_seq = facts->flush_seq, .bio_list_valid = facts->bio_list_valid,
-				     .hold_cpu = facts->hold_cpu, .faults_seen = faults };
+				     .hold_cpu = facts->hold_cpu, .faults_seen = faults, .rdonly_cast = facts->rdonly_cast };
 	size_t size;
 	void *value = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
 
@@ -193,6 +193,11 @@ int request_probes_new(uint32_t ring, const int *plugins, unsigned n, request_ev
 		return err;
 	probes_quiet();
 	err = try_new(&facts, &w, true, fn, context, ret, e);
+	// It only makes them cheaper.
+	if (err && err != -ENOMEM && facts.rdonly_cast) {
+		facts.rdonly_cast = false;
+		err = try_new(&facts, &w, true, fn, context, ret, e);
+	}
 	// Machines without a tracepoint of page faults: their time begins when the thread loses its CPU.
 	if (err && err != -ENOMEM)
 		err = try_new(&facts, &w, false, fn, context, ret, e);

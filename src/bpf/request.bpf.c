@@ -21,16 +21,16 @@ struct req_state state SEC(".data.state");
 #include "bpf/request_sched.bpf.h"
 #include "bpf/request_bios.bpf.h"
 
-static __always_inline void begin_call(struct req_thread *t, struct pt_regs *regs, u32 number, u64 now)
+static __always_inline void begin_call(struct req_thread *t, struct pt_regs *regs, u32 number, u64 now, bool straight)
 {
 	u32 slot = number & (REQ_SYSCALLS - 1);
 	u8 action;
 
 	barrier_var(slot);
 	action = slot == number ? config.actions[slot & (REQ_SYSCALLS - 1)] : ACTION_OTHER;
-	t->arg0 = call_argument(regs, 0);
-	t->arg1 = call_argument(regs, 1);
-	t->arg2 = call_argument(regs, 2);
+	t->arg0 = call_argument(regs, 0, straight);
+	t->arg1 = call_argument(regs, 1, straight);
+	t->arg2 = call_argument(regs, 2, straight);
 	t->action = action;
 	t->inode = 0;
 	t->call = call_kind(t, action, regs);
@@ -48,15 +48,16 @@ static __always_inline void begin_call(struct req_thread *t, struct pt_regs *reg
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 {
+	u64 id = bpf_get_current_pid_tgid();
 	struct req_thread *t;
 
 	/* What all others pay for every call. */
-	if (!maybe_target(bpf_get_current_pid_tgid() >> 32))
+	if (!maybe_target(id >> 32))
 		return 0;
 	hold_cpu();
-	t = this_thread(true);
+	t = known_thread(id >> 32, (u32)id, true);
 	if (t)
-		begin_call(t, regs, (u32)number, bpf_ktime_get_ns());
+		begin_call(t, regs, (u32)number, bpf_ktime_get_ns(), true);
 	release_cpu();
 	return 0;
 }
@@ -69,7 +70,7 @@ static __always_inline void end_call(struct req_thread *t, struct pt_regs *regs,
 
 	/* It has been in this call since before we looked: what it is on is still in its registers. */
 	if (t->call == CALL_NONE)
-		begin_call(t, regs, call_number(regs), now);
+		begin_call(t, regs, call_number(regs), now, false);
 	call = t->call == CALL_SLEEP ? CALL_OTHER : t->call;
 	t->call = CALL_NONE;
 	if (call >= CALLS)
@@ -91,13 +92,14 @@ static __always_inline void end_call(struct req_thread *t, struct pt_regs *regs,
 SEC("?tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
+	u64 id = bpf_get_current_pid_tgid();
 	struct req_thread *t;
 
 	/* What all others pay for every call. */
-	if (!maybe_target(bpf_get_current_pid_tgid() >> 32))
+	if (!maybe_target(id >> 32))
 		return 0;
 	hold_cpu();
-	t = this_thread(true);
+	t = known_thread(id >> 32, (u32)id, true);
 	if (t)
 		end_call(t, regs, result);
 	release_cpu();

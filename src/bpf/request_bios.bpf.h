@@ -19,7 +19,7 @@ static __always_inline u32 device_of(struct bio *bio)
 
 static __always_inline void bio_submitted(struct bio *bio)
 {
-	struct req_thread *t = this_thread(false);
+	struct req_thread *t = this_thread();
 	struct req_bio b = {};
 	u64 key = (u64)bio;
 	u32 op;

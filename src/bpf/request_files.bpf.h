@@ -42,14 +42,18 @@ struct pt_regs___call {
 
 #pragma clang attribute pop
 
-/* The registers of the call: unchanged by it, but for the result. */
-static __always_inline u64 call_argument(struct pt_regs *regs, u32 i)
+/* The registers of the call: unchanged by it, but for the result. straight: read as they stand, where each probe read is a call. */
+static __always_inline u64 call_argument(struct pt_regs *regs, u32 i, bool straight)
 {
 	struct pt_regs___call *r = (struct pt_regs___call *)regs;
 
 #if defined(__TARGET_ARCH_x86)
+	if (straight)
+		return i == 0 ? r->di : i == 1 ? r->si : i == 2 ? r->dx : r->r10;
 	return i == 0 ? BPF_CORE_READ(r, di) : i == 1 ? BPF_CORE_READ(r, si) : i == 2 ? BPF_CORE_READ(r, dx) : BPF_CORE_READ(r, r10);
 #else
+	if (straight)
+		return i == 0 ? r->orig_x0 : i == 1 ? r->regs[1] : i == 2 ? r->regs[2] : r->regs[3];
 	return i == 0 ? BPF_CORE_READ(r, orig_x0) : i == 1 ? BPF_CORE_READ(r, regs[1]) :
 						    i == 2 ? BPF_CORE_READ(r, regs[2]) : BPF_CORE_READ(r, regs[3]);
 #endif
@@ -97,31 +101,46 @@ static __always_inline bool is_pseudo(u64 magic)
 
 #define ANON_INODE_MAGIC 0x09041934
 
+/* Since 6.2: what is at an address, read as it stands. Before, by probe reads. */
+extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
+#define OF_FILE(p, field) (config.rdonly_cast ? (p)->field : BPF_CORE_READ(p, field))
+
+static __always_inline struct file *file_of(u32 fd)
+{
+	struct task_struct___request *task = this_typed_task();
+	struct file **files, *file = 0;
+	struct fdtable *table;
+
+	table = TYPED_TASK ? task->files->fdt : BPF_CORE_READ(task, files, fdt);
+	if (!table || fd >= OF_TASK(table, max_fds))
+		return 0;
+	files = OF_TASK(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+	if (file && config.rdonly_cast)
+		return bpf_rdonly_cast(file, bpf_core_type_id_kernel(struct file));
+	return file;
+}
+
 static __noinline enum file_class file_class(u32 fd, u64 *ret_inode)
 {
-	struct fdtable *table = BPF_CORE_READ(this_task(), files, fdt);
-	struct file **files, *file = 0;
+	struct file *file = file_of(fd);
+	struct super_block *sb;
 	struct inode *inode;
 	u64 magic;
 	u32 mode;
 
-	if (!ret_inode)
+	if (!ret_inode || !file)
 		return FILE_PSEUDO;
-	if (!table || fd >= BPF_CORE_READ(table, max_fds))
-		return FILE_PSEUDO;
-	files = BPF_CORE_READ(table, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-	if (!file)
-		return FILE_PSEUDO;
-	inode = BPF_CORE_READ(file, f_inode);
-	mode = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	inode = OF_FILE(file, f_inode);
+	mode = OF_FILE(inode, i_mode) & S_IFMT;
 	if (mode == S_IFSOCK) {
-		*ret_inode = BPF_CORE_READ(inode, i_ino);
+		*ret_inode = OF_FILE(inode, i_ino);
 		return FILE_SOCKET;
 	}
 	if (mode == S_IFIFO)
 		return FILE_EVENT;
-	magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	sb = OF_FILE(inode, i_sb);
+	magic = OF_FILE(sb, s_magic);
 	if (magic == ANON_INODE_MAGIC)
 		return FILE_EVENT;
 	if (mode == S_IFBLK)
@@ -195,7 +214,7 @@ static __always_inline u8 call_kind(struct req_thread *t, u8 action, struct pt_r
 	case ACTION_PWRITEV:
 		return by_class(t, CALL_WRITEV, CALL_SOCKET_WRITE);
 	case ACTION_RECV:
-		return receive_kind(t, call_argument(regs, 3));
+		return receive_kind(t, call_argument(regs, 3, false));
 	case ACTION_RECVMSG:
 		return receive_kind(t, t->arg2);
 	case ACTION_SEND:

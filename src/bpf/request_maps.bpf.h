@@ -95,9 +95,19 @@ struct task_struct___state {
 	long state;
 } __attribute__((preserve_access_index));
 
+/* bpf_get_current_task_btf since 5.11: what it returns is read as it stands, where each probe read is a call. The verifier
+ * sees only the branch that its kernel has. */
+#define TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+#define OF_TASK(task, field) (TYPED_TASK ? (task)->field : BPF_CORE_READ(task, field))
+
 static __always_inline struct task_struct___request *this_task(void)
 {
 	return (struct task_struct___request *)bpf_get_current_task();
+}
+
+static __always_inline struct task_struct___request *this_typed_task(void)
+{
+	return TYPED_TASK ? (struct task_struct___request *)bpf_get_current_task_btf() : this_task();
 }
 
 static __noinline struct req_thread *new_thread(u32 tgid, u32 tid)
@@ -125,19 +135,23 @@ static __noinline struct req_thread *new_thread(u32 tgid, u32 tid)
 	return t;
 }
 
-static __always_inline struct req_thread *this_thread(bool make)
+/* Of a thread of what may be a target. */
+static __always_inline struct req_thread *known_thread(u32 tgid, u32 tid, bool make)
 {
-	u64 id = bpf_get_current_pid_tgid();
-	u32 tid = (u32)id, tgid = id >> 32;
-	struct req_thread *t;
+	struct req_thread *t = bpf_map_lookup_elem(&threads, &tid);
 
-	if (!maybe_target(tgid))
-		return 0;
-	t = bpf_map_lookup_elem(&threads, &tid);
 	/* A thread's number is used again by another process: its sums are not that one's. */
 	if (t && t->tgid == tgid)
 		return t;
 	return make ? new_thread(tgid, tid) : 0;
+}
+
+static __always_inline struct req_thread *this_thread(void)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	u32 tid = (u32)id, tgid = id >> 32;
+
+	return maybe_target(tgid) ? known_thread(tgid, tid, false) : 0;
 }
 
 #endif

@@ -220,7 +220,7 @@ struct req_config {
 	u8 bio_list_valid;
 	u8 hold_cpu;
 	u8 faults_seen; /* the tracepoint of page faults is attached */
-	u8 pad;
+	u8 rdonly_cast; /* programs may read what is at an address without a helper */
 	u32 ring_wakes;
 	u32 n_plugins;
 	u8 actions[REQ_SYSCALLS];

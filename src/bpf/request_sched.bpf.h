@@ -38,32 +38,29 @@ static __always_inline u32 task_state(struct task_struct *task)
 	struct task_struct___request *r = (struct task_struct___request *)task;
 
 	if (bpf_core_field_exists(r->__state))
-		return BPF_CORE_READ(r, __state);
-	return (u32)BPF_CORE_READ((struct task_struct___state *)task, state);
+		return r->__state;
+	return (u32)((struct task_struct___state *)task)->state;
 }
 
 static __always_inline struct req_thread *thread_of(struct task_struct *task)
 {
-	u32 tid = (u32)task->pid, tgid = (u32)task->tgid;
-	struct req_thread *t;
+	u32 tgid = (u32)task->tgid;
 
-	if (!maybe_target(tgid))
-		return 0;
-	t = bpf_map_lookup_elem(&threads, &tid);
-	return t && t->tgid == tgid ? t : 0;
+	return maybe_target(tgid) ? known_thread(tgid, (u32)task->pid, false) : 0;
 }
 
-static __always_inline void switched_out(struct req_thread *t, struct task_struct *task, bool preempted, u64 now)
+static __always_inline void switched_out(struct req_thread *t, struct task_struct *prev, bool preempted, u64 now)
 {
-	u32 task_is = task_state(task);
-	bool iowait = BPF_CORE_READ_BITFIELD_PROBED((struct task_struct___request *)task, in_iowait);
+	struct task_struct___request *task = (struct task_struct___request *)prev;
+	u32 task_is = task_state(prev);
+	bool iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 
-	notice_missed(t, (struct task_struct___request *)task, now);
-	settle(t, BPF_CORE_READ((struct task_struct___request *)task, sched_info.run_delay));
+	notice_missed(t, task, now);
+	settle(t, task->sched_info.run_delay);
 	t->sums.oncpu += now - t->in;
 	t->sums.switches++;
 	t->out = now;
-	t->ran = BPF_CORE_READ((struct task_struct___request *)task, se.sum_exec_runtime);
+	t->ran = task->se.sum_exec_runtime;
 	t->reason = preempted || !task_is ? WAIT_CPU : wait_reason(t->call, iowait, task_is & TASK_UNINTERRUPTIBLE);
 	if (t->reason != WAIT_DISK || !faults_count(t->call)) {
 		t->fault_waited &= ~2;
@@ -91,7 +88,7 @@ int BPF_PROG(on_sched_switch, bool preempted, struct task_struct *prev, struct t
 SEC("?tp_btf/page_fault_user")
 int BPF_PROG(on_page_fault)
 {
-	struct req_thread *t = this_thread(false);
+	struct req_thread *t = this_thread();
 
 	if (!t)
 		return 0;
@@ -131,7 +128,7 @@ static __always_inline void forget_child(u32 tgid)
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	struct req_thread *t = this_thread(false);
+	struct req_thread *t = this_thread();
 	u32 tid;
 
 	if (!t)

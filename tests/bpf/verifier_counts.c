@@ -83,6 +83,7 @@ static void configure_request(struct bpf_object *o, const struct kernel_facts *f
 	c->bio_list_valid = facts->bio_list_valid;
 	c->hold_cpu = hold_cpu;
 	c->faults_seen = 1;
+	c->rdonly_cast = facts->rdonly_cast;
 	c->ring_wakes = 1;
 	c->n_plugins = REQ_PLUGINS;
 }
