@@ -42,7 +42,7 @@ def following(pid, options=()):
     reader = threading.Thread(target=lambda: said.append(process.stderr.read()))
     reader.start()
     try:
-        testing.wait_for(lambda: process.poll() is not None or _attached(process.pid) >= HOOKS, "blkprof requests", 30)
+        testing.wait_for(lambda: process.poll() is not None or _attached(process.pid) >= HOOKS, "blkprof requests", 90)
         if process.poll() is None:
             yield process.pid
     finally:
