@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/procs_mounts.h"
+#include "agent/proc_open.h"
 
 #define STALE_S 120 // no JVM takes so long; who made it was killed
 
@@ -42,34 +42,16 @@ void as_user_end(struct as_user *a)
 	a->changed = false;
 }
 
-static int open_below(int folder, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve)
-{
-	struct open_how how = { .flags = flags | O_CLOEXEC, .mode = mode, .resolve = resolve | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int open_of(pid_t pid, const char *name)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 int attach_socket_find(pid_t pid, const struct proc_status *status)
 {
-	int root = open_of(pid, "root"), fd;
+	int root = proc_open_folder(pid, "root"), fd;
 	char path[64];
 	struct stat st;
 
 	if (root < 0)
 		return root;
 	snprintf(path, sizeof(path), "/tmp/.java_pid%d", status->inner_pid);
-	fd = open_below(root, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_IN_ROOT);
+	fd = proc_open_below(root, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_IN_ROOT);
 	close(root);
 	if (fd < 0)
 		return fd;
@@ -79,34 +61,20 @@ int attach_socket_find(pid_t pid, const struct proc_status *status)
 	return -EACCES;
 }
 
-// No server has to answer for what is done there.
-static bool is_local(int fd, pid_t pid)
-{
-	enum mount_kind kind;
-	char mounts[64];
-	struct statx st;
-
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID, &st))
-		return false;
-	snprintf(mounts, sizeof(mounts), "/proc/%d/mountinfo", pid);
-	kind = mounts_kind(mounts, st.stx_mnt_id);
-	return kind == MOUNT_LOCAL || kind == MOUNT_LAYERED;
-}
-
 static int open_tmp(pid_t pid)
 {
-	int root = open_of(pid, "root"), fd;
+	int root = proc_open_folder(pid, "root"), fd;
 
 	if (root < 0)
 		return root;
-	fd = open_below(root, "/tmp", O_PATH | O_DIRECTORY, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+	fd = proc_open_below(root, "/tmp", O_PATH | O_DIRECTORY, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 	close(root);
 	return fd;
 }
 
 static int make(struct attach_trigger *t, int folder, const struct proc_status *status)
 {
-	int fd = open_below(folder, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	int fd = proc_open_below(folder, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	struct stat st;
 	int err = fd < 0 ? fd : 0;
 
@@ -152,12 +120,12 @@ static bool is_there(int folder, const char *name)
 
 int attach_trigger_place(struct attach_trigger *t, pid_t pid, const struct proc_status *status)
 {
-	int folder = open_of(pid, "cwd"), tmp = open_tmp(pid), err = folder < 0 ? folder : 0;
+	int folder = proc_open_folder(pid, "cwd"), tmp = open_tmp(pid), err = folder < 0 ? folder : 0;
 	struct as_user user;
 
 	snprintf(t->name, sizeof(t->name), ".attach_pid%d", status->inner_pid);
 	t->folder = -1;
-	if (!err && (!is_local(folder, pid) || (tmp >= 0 && !is_local(tmp, pid))))
+	if (!err && (!proc_is_local(pid, folder) || (tmp >= 0 && !proc_is_local(pid, tmp))))
 		err = -EREMOTE;
 	if (!err)
 		err = as_user_begin(&user, status);

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/jvm.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/jvm_memory.h"
+#include "agent/proc_open.h"
+#include "agent/proc_threads.h"
 #include "agent/procs_maps.h"
-#include "agent/procs_mounts.h"
 #include "common/file.h"
 
 #define TEXT_MAX (2u << 20) // of arguments, and of the environment
-#define THREADS_MAX 16384
 #define FILE_BYTES_MAX (1u << 20)
 
 struct search {
@@ -56,57 +52,17 @@ static int find_library(pid_t pid, struct jvm *jvm)
 	return s.found && !s.other ? 0 : -ENOENT;
 }
 
-static int open_of(pid_t pid, const char *name)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 // A whole path in the process's root, another one below its folder: no link leads out of them.
 static int find_file(pid_t pid, const char *path)
 {
 	bool whole = *path == '/';
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				.resolve = RESOLVE_NO_MAGICLINKS | (whole ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) };
-	int folder = open_of(pid, whole ? "root" : "cwd"), fd;
+	int folder = proc_open_folder(pid, whole ? "root" : "cwd"), fd;
 
 	if (folder < 0)
 		return folder;
-	fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
-	if (fd < 0)
-		fd = -errno;
+	fd = proc_open_below(folder, path, O_PATH, 0, whole ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
 	close(folder);
 	return fd;
-}
-
-// A regular file that no server has to answer for.
-static bool may_read(pid_t pid, int fd)
-{
-	enum mount_kind kind;
-	char mounts[64];
-	struct statx st;
-
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID, &st) || !S_ISREG(st.stx_mode))
-		return false;
-	snprintf(mounts, sizeof(mounts), "/proc/%d/mountinfo", pid);
-	kind = mounts_kind(mounts, st.stx_mnt_id);
-	return kind == MOUNT_LOCAL || kind == MOUNT_LAYERED;
-}
-
-static int open_to_read(pid_t pid, int found)
-{
-	char path[64];
-	int fd;
-
-	if (!may_read(pid, found))
-		return -EACCES;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
 }
 
 static bool read_file(void *context, const char *name, size_t len, struct buf *ret)
@@ -122,7 +78,7 @@ static bool read_file(void *context, const char *name, size_t len, struct buf *r
 	found = find_file(pid, path);
 	if (found < 0)
 		return false;
-	fd = open_to_read(pid, found);
+	fd = proc_open_to_read(pid, found);
 	close(found);
 	if (fd < 0)
 		return false;
@@ -181,39 +137,29 @@ static int read_options(pid_t pid, struct jvm_options *ret)
 	return err;
 }
 
-// Before it has read its options its flags say nothing. This thread is one of the first that it starts then.
-static bool has_started(pid_t pid)
-{
-	char path[100], comm[32];
-	bool found = false;
-	unsigned n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
-	for (struct dirent *e; d && !found && n++ < THREADS_MAX && (e = readdir(d));) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, e->d_name);
-		found = isdigit((unsigned char)e->d_name[0]) && !file_read_line(path, comm, sizeof(comm)) && !strcmp(comm, "VM Thread");
-	}
-	if (d)
-		closedir(d);
-	return found;
-}
-
-static int read_flags(pid_t pid, const struct jvm *jvm, struct jvm_options *ret)
+int jvm_open(pid_t pid, const struct jvm *jvm)
 {
 	char path[96];
-	int found, fd, err;
+	int found, fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)jvm->start, (unsigned long long)jvm->limit);
 	found = open(path, O_PATH | O_CLOEXEC);
 	if (found < 0)
 		return -errno;
-	fd = open_to_read(pid, found);
+	fd = proc_open_to_read(pid, found);
 	close(found);
+	return fd;
+}
+
+static int read_flags(pid_t pid, const struct jvm *jvm, struct jvm_options *ret)
+{
+	// One of the first that it starts once it has read its options: before, its flags say nothing.
+	static const char *const started = "VM Thread";
+	int fd = jvm_open(pid, jvm), err;
+
 	if (fd < 0)
 		return fd;
-	err = has_started(pid) ? jvm_memory_read(pid, fd, jvm->start, jvm->offset, ret) : -EAGAIN;
+	err = proc_threads_named(pid, &started, 1) ? jvm_memory_read(pid, fd, jvm->start, jvm->offset, ret) : -EAGAIN;
 	close(fd);
 	return err;
 }
@@ -240,22 +186,4 @@ int jvm_find(pid_t pid, struct jvm *ret)
 	if (!err)
 		*ret = jvm;
 	return err;
-}
-
-int jvm_open(pid_t pid, const struct jvm *jvm)
-{
-	char path[100];
-	int place, fd = -EACCES;
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)jvm->start, (unsigned long long)jvm->limit);
-	place = open(path, O_PATH | O_CLOEXEC);
-	if (place < 0)
-		return -errno;
-	if (may_read(pid, place)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		fd = fd < 0 ? -errno : fd;
-	}
-	close(place);
-	return fd;
 }

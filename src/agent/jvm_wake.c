@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/jvm_wake.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,6 +15,7 @@
 #include "agent/frozen.h"
 #include "agent/jvm.h"
 #include "agent/proc_status.h"
+#include "agent/proc_threads.h"
 #include "agent/procs_maps.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -28,7 +27,6 @@
 #define KNOWN 512
 #define WAIT_NS (60 * SECOND)  // a collection may stop all its threads so long
 #define GRACE_NS (2 * SECOND)  // when we are to end
-#define THREADS_MAX 16384
 
 struct known {
 	pid_t pid;
@@ -175,26 +173,12 @@ struct threads {
 	bool dispatcher, listener;
 };
 
-static void look_at_threads(pid_t pid, struct threads *ret)
+static struct threads look_at_threads(pid_t pid)
 {
-	char path[100], comm[32];
-	unsigned n = 0;
-	DIR *d;
+	static const char *const names[] = { "Signal Dispatch", "Attach Listener" };
+	unsigned found = proc_threads_named(pid, names, 2);
 
-	*ret = (struct threads){ 0 };
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
-	for (struct dirent *e; d && n++ < THREADS_MAX && (e = readdir(d));) {
-		if (!isdigit((unsigned char)e->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, e->d_name);
-		if (file_read_line(path, comm, sizeof(comm)))
-			continue;
-		ret->dispatcher |= !strcmp(comm, "Signal Dispatch");
-		ret->listener |= !strcmp(comm, "Attach Listener");
-	}
-	if (d)
-		closedir(d);
+	return (struct threads){ .dispatcher = found & 1, .listener = found & 2 };
 }
 
 struct target {
@@ -243,7 +227,7 @@ static int look(struct jvm_wake *w, struct target *t)
 	if (err)
 		return err;
 	why = forbidden(&t->jvm);
-	look_at_threads(t->pid, &threads);
+	threads = look_at_threads(t->pid);
 	// Its flags are not read before it has started.
 	if (why == JVM_WAKE_UNREAD && !threads.dispatcher)
 		return -EAGAIN;
@@ -282,7 +266,7 @@ static int look_again(const struct target *t)
 
 	if (err)
 		return err;
-	look_at_threads(t->pid, &threads);
+	threads = look_at_threads(t->pid);
 	if (threads.listener || !socket_is_there(t))
 		return -EBUSY;
 	err = proc_status_read(t->pid, &now.status);
