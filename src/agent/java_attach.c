@@ -40,9 +40,7 @@ struct java_attach {
 	bool stop;
 	struct question queue[QUEUE];
 	unsigned n;
-	struct {
-		uint64_t time_ns;
-	} asked[ASKED]; // by pid modulo ASKED
+	uint64_t asked_ns[ASKED]; // when, by pid modulo ASKED
 };
 
 static bool is_peer(int fd, pid_t pid)
@@ -169,7 +167,7 @@ int java_attach_threads(pid_t pid, const struct proc_status *status, const struc
 // Under the lock.
 static void ask_sooner(struct java_attach *j, pid_t pid)
 {
-	j->asked[(unsigned)pid % ASKED].time_ns -= AGAIN_NS - SOON_NS;
+	j->asked_ns[(unsigned)pid % ASKED] -= AGAIN_NS - SOON_NS;
 }
 
 static void *answer_questions(void *context)
@@ -247,8 +245,8 @@ void java_attach_ask(struct java_attach *j, pid_t pid, const struct proc_status 
 
 	pthread_mutex_lock(&j->lock);
 	// JVMs that share a place wait for each other.
-	if (j->n < QUEUE && (!j->asked[i].time_ns || now - j->asked[i].time_ns > AGAIN_NS)) {
-		j->asked[i].time_ns = now;
+	if (j->n < QUEUE && (!j->asked_ns[i] || now - j->asked_ns[i] > AGAIN_NS)) {
+		j->asked_ns[i] = now;
 		j->queue[j->n++] = (struct question){ .pid = pid, .status = *status };
 		pthread_cond_signal(&j->wake);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks JVMs for their perf map (jcmd Compiler.perfmap, JDK 17 and later) over their attach socket, /tmp/.java_pidNSPID in
 // their root. A JVM without one is made to open it where that is safe (jvm_wake.h), or is let be.
-// Asked in a thread of its own, each JVM at most once a minute, with a limit of seconds.
+// Asked in a thread of its own, each JVM at most once a minute (sooner when it was still starting), with a limit of seconds
+// for its answer, and of a minute for its socket.
 #ifndef BLKPROF_AGENT_JAVA_ATTACH_H
 #define BLKPROF_AGENT_JAVA_ATTACH_H
 

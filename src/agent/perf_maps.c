@@ -16,6 +16,7 @@
 #include "agent/jvm_quality.h"
 #include "agent/proc_status.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 #define MEMORY_DEFAULT ((size_t)32 << 20)
 #define SECOND_NS 1000000000u
@@ -269,7 +270,7 @@ static void note_jvm(struct perf_maps *p, const struct proc *proc)
 	j->start_ns = proc->start_ns;
 	j->used_ns = clock_monotonic();
 	j->jvm.pid = proc->pid;
-	snprintf(j->jvm.name, sizeof(j->jvm.name), "%s", proc_name(proc));
+	text_sanitize(j->jvm.name, sizeof(j->jvm.name), proc_name(proc), strlen(proc_name(proc)));
 	snprintf(j->jvm.service, sizeof(j->jvm.service), "%s", service);
 }
 

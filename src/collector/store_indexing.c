@@ -129,8 +129,9 @@ static int set_back(sqlite3 *db, uint64_t from, struct error *e)
 	if (r > 0)
 		first = sqlite3_column_int64(st, 0);
 	sqlite3_finalize(st);
-	return r < 0 || !first ? r < 0 ? r : 0 :
-				 run(db, "UPDATE indexing SET batch = ?1, record = 0 WHERE batch >= ?1", &first, 1, e);
+	if (r < 0 || !first)
+		return r < 0 ? r : 0;
+	return run(db, "UPDATE indexing SET batch = ?1, record = 0 WHERE batch >= ?1", &first, 1, e);
 }
 
 int store_indexing_again(const char *directory, uint64_t from, uint64_t *ret_waiting, struct error *e)

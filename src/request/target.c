@@ -23,7 +23,7 @@ static bool kept(const struct target_rules *rules, const char *name, size_t len)
 	if (rules->keep_all)
 		return true;
 	for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++)
-		if (len && *usual[i] == *name && !strncmp(usual[i], name, len) && !usual[i][len])
+		if (len && *usual[i] == *name && strlen(usual[i]) == len && !memcmp(usual[i], name, len))
 			return true;
 	for (unsigned i = 0; i < rules->n_keep; i++)
 		if (strlen(rules->keep[i]) == len && !memcmp(rules->keep[i], name, len))
