@@ -30,6 +30,7 @@ struct jvm_quality {
 	bool stop;
 	struct process processes[PIDS];
 	unsigned n;
+	uint64_t left_out;
 };
 
 enum jvm_stacks jvm_stacks_of(const struct jvm *jvm)
@@ -107,10 +108,10 @@ static void *run(void *context)
 			look_at(q, p, now);
 		if (p)
 			continue;
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec++;
 		if (q->n)
-			pthread_cond_timedwait(&q->wake, &q->lock, &until);
+			pthread_cond_clockwait(&q->wake, &q->lock, CLOCK_MONOTONIC, &until);
 		else
 			pthread_cond_wait(&q->wake, &q->lock);
 	}
@@ -171,7 +172,9 @@ void jvm_quality_ask(struct jvm_quality *q, pid_t pid)
 	p = find(q, pid);
 	if (!p && q->n < PIDS)
 		p = &q->processes[q->n++];
-	else if (p && !p->gone)
+	else if (!p)
+		q->left_out++;
+	else if (!p->gone)
 		p = NULL;
 	if (p) {
 		*p = (struct process){ .pid = pid, .wait = AGAIN_NS };
@@ -193,6 +196,18 @@ void jvm_quality_forget(struct jvm_quality *q, pid_t pid)
 		p->due = clock_monotonic() + GONE_NS;
 	}
 	pthread_mutex_unlock(&q->lock);
+}
+
+uint64_t jvm_quality_left_out(struct jvm_quality *q)
+{
+	uint64_t n;
+
+	if (!q)
+		return 0;
+	pthread_mutex_lock(&q->lock);
+	n = q->left_out;
+	pthread_mutex_unlock(&q->lock);
+	return n;
 }
 
 enum jvm_stacks jvm_quality_of(struct jvm_quality *q, pid_t pid)

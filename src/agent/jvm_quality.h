@@ -5,6 +5,7 @@
 #ifndef BLKPROF_AGENT_JVM_QUALITY_H
 #define BLKPROF_AGENT_JVM_QUALITY_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "agent/jvm.h"
@@ -24,6 +25,7 @@ void jvm_quality_free(struct jvm_quality *q);
 void jvm_quality_ask(struct jvm_quality *q, pid_t pid); // from now on; returns at once. At most 256 processes
 void jvm_quality_forget(struct jvm_quality *q, pid_t pid); // in a minute
 enum jvm_stacks jvm_quality_of(struct jvm_quality *q, pid_t pid);
+uint64_t jvm_quality_left_out(struct jvm_quality *q); // processes that were asked for when there were too many
 
 enum jvm_stacks jvm_stacks_of(const struct jvm *jvm);
 const char *jvm_stacks_name(enum jvm_stacks stacks); // "" of none

@@ -21,7 +21,7 @@
 // A dump of its threads stops a JVM for a moment: rarer and rarer, while its threads become known.
 #define AGAIN_NS 2000000000ull
 #define AGAIN_MOST_NS 60000000000ull
-#define PIDS 32
+#define PIDS 256
 #define NAMES 8192
 #define ASK_MS 1000 // of the time that a stop may take
 
@@ -41,6 +41,7 @@ struct request_names {
 		uint64_t due, wait;
 	} pids[PIDS];
 	unsigned n_pids;
+	uint64_t left_out;
 	struct name *names; // that have come
 	unsigned n;
 	// Of the JVM that is being asked; the thread's own.
@@ -157,9 +158,9 @@ static void *run(void *context)
 			pthread_mutex_lock(&n->lock);
 			continue;
 		}
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec++;
-		pthread_cond_timedwait(&n->wake, &n->lock, &until);
+		pthread_cond_clockwait(&n->wake, &n->lock, CLOCK_MONOTONIC, &until);
 	}
 	pthread_mutex_unlock(&n->lock);
 	return NULL;
@@ -224,6 +225,8 @@ void request_names_ask(struct request_names *n, pid_t pid)
 		n->pids[n->n_pids].wait = AGAIN_NS;
 		n->pids[n->n_pids++].due = 0;
 		pthread_cond_signal(&n->wake);
+	} else {
+		n->left_out++;
 	}
 	pthread_mutex_unlock(&n->lock);
 }
@@ -235,6 +238,16 @@ void request_names_forget(struct request_names *n, pid_t pid)
 		if (n->pids[i].pid == pid)
 			n->pids[i--] = n->pids[--n->n_pids];
 	pthread_mutex_unlock(&n->lock);
+}
+
+uint64_t request_names_left_out(struct request_names *n)
+{
+	uint64_t left_out;
+
+	pthread_mutex_lock(&n->lock);
+	left_out = n->left_out;
+	pthread_mutex_unlock(&n->lock);
+	return left_out;
 }
 
 void request_names_take(struct request_names *n, request_name_fn fn, void *context)

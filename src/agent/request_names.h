@@ -15,7 +15,8 @@ typedef void (*request_name_fn)(void *context, uint32_t tid, const char *name);
 // wake: not owned; NULL: JVMs without an attach socket are let be. NULL without memory or thread.
 struct request_names *request_names_new(struct jvm_wake *wake);
 void request_names_free(struct request_names *n); // waits for a JVM that is being asked, seconds; NULL too
-void request_names_ask(struct request_names *n, pid_t pid); // from now on
+void request_names_ask(struct request_names *n, pid_t pid); // from now on; at most 256 processes
+uint64_t request_names_left_out(struct request_names *n); // processes above that
 void request_names_forget(struct request_names *n, pid_t pid);
 // The names that came since the last call.
 void request_names_take(struct request_names *n, request_name_fn fn, void *context);

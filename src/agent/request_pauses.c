@@ -21,7 +21,7 @@
 // An end is there before its begin: no pause goes on for ever.
 static const struct {
 	const char *program, *provider, *name;
-} probes[PROBES] = {
+} places_of[PROBES] = {
 	{ "on_gc_end", "hotspot", "gc__end" },
 	{ "on_gc_begin", "hotspot", "gc__begin" },
 	{ "on_safepoint_end", "hs_private", "safepoint__end" },
@@ -43,16 +43,16 @@ struct request_pauses {
 	struct bpf_object *object; // loaded with the first JVM
 	int refused;		   // why it could not be
 	struct process *processes;
-	unsigned n, jvms;
+	unsigned n, jvms, left_out;
 };
 
-struct request_pauses *request_pauses_new(struct request_probes *probes_, void (*say)(void *context, const char *text), void *context)
+struct request_pauses *request_pauses_new(struct request_probes *probes, void (*say)(void *context, const char *text), void *context)
 {
 	struct request_pauses *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	*p = (struct request_pauses){ .probes = probes_, .say = say, .context = context };
+	*p = (struct request_pauses){ .probes = probes, .say = say, .context = context };
 	p->processes = calloc(PROCESSES, sizeof(*p->processes));
 	if (p->processes)
 		return p;
@@ -101,12 +101,12 @@ static int attach_all(struct request_pauses *p, struct process *one, const struc
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
 	for (unsigned i = 0; i < PROBES; i++) {
-		unsigned n = usdt_find(f, probes[i].provider, probes[i].name, places, PLACES);
+		unsigned n = usdt_find(f, places_of[i].provider, places_of[i].name, places, PLACES);
 
 		if (!n)
 			return -ENOENT;
 		for (unsigned k = 0; k < n; k++) {
-			int err = attach_at(p, one, probes[i].program, path, places[k]);
+			int err = attach_at(p, one, places_of[i].program, path, places[k]);
 
 			if (err)
 				return err;
@@ -152,10 +152,16 @@ static void say_unseen(struct request_pauses *p, pid_t pid, int err)
 	p->say(p->context, text);
 }
 
-static void look_at(struct request_pauses *p, struct process *one)
+static int note(struct request_pauses *p, const struct process *one, enum req_jvm is)
 {
 	uint32_t key = (uint32_t)one->pid;
-	struct req_pauses value = { .jvm = JVM_SEEN };
+	struct req_pauses value = { .jvm = is };
+
+	return bpf_map_update_elem(request_probes_pauses(p->probes), &key, &value, BPF_ANY);
+}
+
+static void look_at(struct request_pauses *p, struct process *one)
+{
 	struct jvm jvm;
 	int err;
 
@@ -163,17 +169,20 @@ static void look_at(struct request_pauses *p, struct process *one)
 	if (jvm_find_library(one->pid, &jvm))
 		return;
 	one->looks = 0;
-	// Before the probes, which write into it.
-	if (p->jvms == REQ_JVMS || bpf_map_update_elem(request_probes_pauses(p->probes), &key, &value, BPF_ANY))
+	if (p->jvms == REQ_JVMS || note(p, one, JVM_UNSEEN)) {
+		p->left_out++;
 		return;
-	err = see(p, one, &jvm);
-	if (err) {
-		value.jvm = JVM_UNSEEN;
-		bpf_map_update_elem(request_probes_pauses(p->probes), &key, &value, BPF_ANY);
-		say_unseen(p, one->pid, err);
 	}
-	one->is = (enum req_jvm)value.jvm;
+	one->is = JVM_UNSEEN;
 	request_probes_set_jvms(p->probes, ++p->jvms);
+	err = see(p, one, &jvm);
+	// What went on while its probes came one by one is not the whole of it.
+	if (!err)
+		err = note(p, one, JVM_SEEN);
+	if (err)
+		say_unseen(p, one->pid, err);
+	else
+		one->is = JVM_SEEN;
 }
 
 void request_pauses_add(struct request_pauses *p, pid_t pid)
@@ -215,7 +224,7 @@ void request_pauses_look(struct request_pauses *p)
 
 unsigned request_pauses_unseen(const struct request_pauses *p)
 {
-	unsigned n = 0;
+	unsigned n = p->left_out;
 
 	for (unsigned i = 0; i < p->n; i++)
 		n += p->processes[i].is == JVM_UNSEEN;

@@ -25,7 +25,7 @@
 #define SWEEP_NS (30 * SECOND)
 #define SILENT_NS (900 * SECOND)
 #define THREADS_MAX 16384
-#define COUNTS (FLOW_COUNTS + REQ_LOSSES + 7)
+#define COUNTS (FLOW_COUNTS + REQ_LOSSES + 9)
 
 struct requests {
 	struct requests_options options;
@@ -112,8 +112,9 @@ static void on_target(void *context, pid_t pid, bool came)
 	struct requests *r = context;
 
 	if (came) {
-		request_probes_add(r->probes, pid, r->children);
+		// Pauses before its requests, or of the first ones some would be missing unsaid.
 		request_pauses_add(r->pauses, pid);
+		request_probes_add(r->probes, pid, r->children);
 		jvm_quality_ask(r->quality, pid);
 		if (r->names)
 			request_names_ask(r->names, pid);
@@ -361,6 +362,9 @@ const struct requests_count *requests_counts(struct requests *r, unsigned *ret_n
 	count(r, &n, "swept", "connections and block I/Os forgotten after long silence", r->swept_entries, false);
 	count(r, &n, "targets_left_out", "processes not followed because they are too many", request_targets_left_out(r->targets), true);
 	count(r, &n, "jvms_unseen", "JVMs that do not tell of collections and safepoints", request_pauses_unseen(r->pauses), true);
+	count(r, &n, "quality_left_out", "processes whose stack_quality_s is not known because they are too many", jvm_quality_left_out(r->quality), true);
+	count(r, &n, "names_left_out", "processes whose threads' Java names are not asked for because they are too many",
+	      r->names ? request_names_left_out(r->names) : 0, true);
 	count(r, &n, "events", "events that the kernel side told of", request_probes_events(r->probes), false);
 	*ret_n = n;
 	return r->counts;
