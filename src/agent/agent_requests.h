@@ -16,7 +16,8 @@ struct agent_requests;
 
 // Whether [requests] names anybody.
 bool agent_requests_wanted(const struct agent_config *c);
-// Attaches and begins. Keeps nothing of c; wake (not owned): for names of Java threads. say: what is wrong with a plugin. -EINVAL and what the kernel refuses, with a message.
+// Attaches and begins. Keeps nothing of c; wake (not owned): for names of Java threads. say: what is wrong with a plugin.
+// -EINVAL and what the kernel refuses, with a message.
 int agent_requests_start(const struct agent_config *c, struct spool *spool, struct jvm_wake *wake,
 			 void (*say)(void *context, const char *text), void *context, struct agent_requests **ret, struct error *e);
 // Whether it was started with what c says.

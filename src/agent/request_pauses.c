@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "agent/jvm.h"
+#include "agent/request_targets.h"
 #include "elf/usdt.h"
 #include "pauses.skel.h"
 
-#define PROCESSES 4096 // as many as there are targets
 #define LOOKS 10
 #define PLACES 8 // of one probe
 #define PROBES 4
@@ -53,7 +53,7 @@ struct request_pauses *request_pauses_new(struct request_probes *probes, void (*
 	if (!p)
 		return NULL;
 	*p = (struct request_pauses){ .probes = probes, .say = say, .context = context };
-	p->processes = calloc(PROCESSES, sizeof(*p->processes));
+	p->processes = calloc(REQUEST_TARGETS_MAX, sizeof(*p->processes));
 	if (p->processes)
 		return p;
 	free(p);
@@ -187,7 +187,7 @@ static void look_at(struct request_pauses *p, struct process *one)
 
 void request_pauses_add(struct request_pauses *p, pid_t pid)
 {
-	if (p->n == PROCESSES)
+	if (p->n == REQUEST_TARGETS_MAX)
 		return;
 	p->processes[p->n] = (struct process){ .pid = pid, .looks = LOOKS };
 	look_at(p, &p->processes[p->n++]);

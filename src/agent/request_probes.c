@@ -43,6 +43,7 @@ static const struct {
 	[REQ_LOSS_CONNECTIONS] = { "connections_full", "connections that found no room in the kernel's table" },
 	[REQ_LOSS_BIOS] = { "bios_full", "block I/Os of requests that found no room in the kernel's table" },
 	[REQ_LOSS_SWITCHES] = { "switches_missed", "times that a thread got its CPU unseen: what it ran is taken from the kernel's own sum" },
+	[REQ_LOSS_CHILDREN] = { "children_full", "processes that a followed one began, and that found no room in the kernel's table" },
 	[REQ_LOSS_PAYLOAD] = { "text_unreadable", "heads of requests and answers that could not be read from the process" },
 };
 
@@ -275,12 +276,21 @@ static void clear_stale(struct request_probes *p, const uint64_t used[REQ_TARGET
 	}
 }
 
+// Only behind the look at all of them: one that ends meanwhile sends that back to the begin.
+static void mark_met(struct request_probes *p, const uint32_t *met, unsigned n)
+{
+	const uint32_t value = REQ_TARGET | REQ_TARGET_CHILDREN | REQ_TARGET_BORN | REQ_TARGET_LEFT;
+
+	for (unsigned i = 0; i < n; i++)
+		bpf_map_update_elem(p->targets, &met[i], &value, BPF_EXIST);
+}
+
 unsigned request_probes_born(struct request_probes *p, request_gone_fn fn, void *context)
 {
 	uint64_t used[REQ_TARGET_BITS / 64] = { 0 };
-	uint32_t key, next, value, left[BORN_MAX];
+	uint32_t key, next, value, left[BORN_MAX], met[BORN_MAX];
 	bool more = !bpf_map_get_next_key(p->targets, NULL, &next);
-	unsigned n = 0;
+	unsigned n = 0, n_met = 0;
 
 	while (more) {
 		key = next;
@@ -291,12 +301,13 @@ unsigned request_probes_born(struct request_probes *p, request_gone_fn fn, void 
 		__atomic_fetch_or(bit_word(p, (pid_t)key), 1ull << (key & 63), __ATOMIC_SEQ_CST);
 		if (!(value & REQ_TARGET_BORN))
 			continue;
-		if (value & REQ_TARGET_LEFT && n < BORN_MAX)
+		if (!(value & REQ_TARGET_LEFT) && n_met < BORN_MAX)
+			met[n_met++] = key;
+		else if (value & REQ_TARGET_LEFT && n < BORN_MAX)
 			left[n++] = key;
-		value |= REQ_TARGET_LEFT;
-		bpf_map_update_elem(p->targets, &key, &value, BPF_EXIST);
 	}
 	clear_stale(p, used);
+	mark_met(p, met, n_met);
 	for (unsigned i = 0; i < n; i++)
 		fn(context, (pid_t)left[i]);
 	return n;

@@ -202,7 +202,8 @@ enum req_loss {
 	REQ_LOSS_BIOS = 3,	  /* block I/Os that found no room */
 	REQ_LOSS_PAYLOAD = 4,	  /* texts that could not be read from the process */
 	REQ_LOSS_SWITCHES = 5,	  /* a thread that got its CPU unseen */
-	REQ_LOSSES = 6,
+	REQ_LOSS_CHILDREN = 6,	  /* children of targets that found no room in the table */
+	REQ_LOSSES = 7,
 };
 
 /* A value in `targets`. */

@@ -110,8 +110,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!known || !(*known & REQ_TARGET_CHILDREN))
 		return 0;
 	value = REQ_TARGET | REQ_TARGET_CHILDREN | REQ_TARGET_BORN;
-	if (bpf_map_update_elem(&targets, &tgid, &value, BPF_NOEXIST))
+	if (bpf_map_update_elem(&targets, &tgid, &value, BPF_NOEXIST)) {
+		if (!bpf_map_lookup_elem(&targets, &tgid))
+			lose(REQ_LOSS_CHILDREN);
 		return 0;
+	}
 	/* Two at once may lose one of their bits; user space sets them all again. */
 	state.targets[(tgid / 64) & (REQ_TARGET_BITS / 64 - 1)] |= 1ull << (tgid & 63);
 	return 0;

@@ -23,7 +23,8 @@ struct collector_counters {
 	uint64_t connections;  // now
 	// Requests on their way into Solr.
 	uint64_t solr_documents, solr_bytes, solr_updates, solr_update_errors;
-	uint64_t solr_aside, solr_dropped, solr_itself, solr_damaged; // documents that are not there: refused, too late, of the index itself; rows of the store
+	// Documents that are not there: refused, too late, of the index itself; and rows of the store.
+	uint64_t solr_aside, solr_dropped, solr_itself, solr_damaged;
 	uint64_t solr_waiting, solr_failing;
 	uint64_t reloads, reload_errors, allowed_keys;
 };

@@ -35,6 +35,7 @@ struct http_head {
 enum http_result http_parse_head(const void *data, size_t size, const char *trace_header, struct http_head *ret);
 // Of a head that was cut: what is certain of its first line; false when even that is not whole.
 bool http_first_line(const void *data, size_t size, struct http_head *ret);
+
 struct http_answer {
 	int status;
 	uint64_t content_length;
