@@ -61,6 +61,17 @@ static struct process *find(struct jvm_quality *q, pid_t pid)
 	return NULL;
 }
 
+// NULL when all places are of processes that are there.
+static struct process *place_for_another(struct jvm_quality *q)
+{
+	if (q->n < PIDS)
+		return &q->processes[q->n++];
+	for (unsigned i = 0; i < q->n; i++)
+		if (q->processes[i].gone)
+			return &q->processes[i];
+	return NULL;
+}
+
 static struct process *next_due(struct jvm_quality *q, uint64_t now)
 {
 	for (unsigned i = 0; i < q->n; i++)
@@ -165,18 +176,17 @@ void jvm_quality_free(struct jvm_quality *q)
 void jvm_quality_ask(struct jvm_quality *q, pid_t pid)
 {
 	struct process *p;
+	bool known;
 
 	if (!q)
 		return;
 	pthread_mutex_lock(&q->lock);
 	p = find(q, pid);
-	if (!p && q->n < PIDS)
-		p = &q->processes[q->n++];
-	else if (!p)
-		q->left_out++;
-	else if (!p->gone)
-		p = NULL;
-	if (p) {
+	known = p && !p->gone;
+	if (!p)
+		p = place_for_another(q);
+	q->left_out += !p;
+	if (p && !known) {
 		*p = (struct process){ .pid = pid, .wait = AGAIN_NS };
 		pthread_cond_signal(&q->wake);
 	}

@@ -362,7 +362,7 @@ const struct requests_count *requests_counts(struct requests *r, unsigned *ret_n
 	count(r, &n, "swept", "connections and block I/Os forgotten after long silence", r->swept_entries, false);
 	count(r, &n, "targets_left_out", "processes not followed because they are too many", request_targets_left_out(r->targets), true);
 	count(r, &n, "jvms_unseen", "JVMs that do not tell of collections and safepoints", request_pauses_unseen(r->pauses), true);
-	count(r, &n, "quality_left_out", "processes whose stack_quality_s is not known because they are too many", jvm_quality_left_out(r->quality), true);
+	count(r, &n, "quality_left_out", "processes whose stack_quality_s is not known because they are too many", jvm_quality_left_out(r->quality), false);
 	count(r, &n, "names_left_out", "processes whose threads' Java names are not asked for because they are too many",
 	      r->names ? request_names_left_out(r->names) : 0, true);
 	count(r, &n, "events", "events that the kernel side told of", request_probes_events(r->probes), false);
