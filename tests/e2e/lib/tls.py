@@ -44,7 +44,6 @@ class Front:
         self.context.load_cert_chain(*chain)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        self.refused = 0  # handshakes that the other side ended
 
     def __enter__(self):
         threading.Thread(target=self._accept, daemon=True).start()
@@ -62,7 +61,6 @@ class Front:
         try:
             outer = self.context.wrap_socket(raw, server_side=True)
         except OSError:
-            self.refused += 1
             raw.close()
             return
         with outer, socket.create_connection(("127.0.0.1", self.behind)) as inner:
