@@ -32,6 +32,7 @@ struct process {
 	pid_t pid;
 	unsigned looks; // that are left
 	enum req_jvm is;
+	bool left_out; // a JVM, and there are too many
 	struct bpf_link *links[PROBES * PLACES];
 	unsigned n;
 };
@@ -43,7 +44,7 @@ struct request_pauses {
 	struct bpf_object *object; // loaded with the first JVM
 	int refused;		   // why it could not be
 	struct process *processes;
-	unsigned n, jvms, left_out;
+	unsigned n, jvms;
 };
 
 struct request_pauses *request_pauses_new(struct request_probes *probes, void (*say)(void *context, const char *text), void *context)
@@ -170,7 +171,7 @@ static void look_at(struct request_pauses *p, struct process *one)
 		return;
 	one->looks = 0;
 	if (p->jvms == REQ_JVMS || note(p, one, JVM_UNSEEN)) {
-		p->left_out++;
+		one->left_out = true;
 		return;
 	}
 	one->is = JVM_UNSEEN;
@@ -215,19 +216,30 @@ void request_pauses_remove(struct request_pauses *p, pid_t pid)
 	}
 }
 
-void request_pauses_look(struct request_pauses *p)
+// A script may wait for long before it becomes a JVM.
+static bool became_jvm(const struct process *one, struct jvm_quality *quality)
 {
-	for (unsigned i = 0; i < p->n; i++)
-		if (p->processes[i].looks)
-			look_at(p, &p->processes[i]);
+	return one->is == JVM_NONE && !one->left_out && jvm_quality_of(quality, one->pid) != JVM_STACKS_NONE;
+}
+
+void request_pauses_look(struct request_pauses *p, struct jvm_quality *quality)
+{
+	for (unsigned i = 0; i < p->n; i++) {
+		struct process *one = &p->processes[i];
+
+		if (!one->looks && became_jvm(one, quality))
+			one->looks = 1;
+		if (one->looks)
+			look_at(p, one);
+	}
 }
 
 unsigned request_pauses_unseen(const struct request_pauses *p)
 {
-	unsigned n = p->left_out;
+	unsigned n = 0;
 
 	for (unsigned i = 0; i < p->n; i++)
-		n += p->processes[i].is == JVM_UNSEEN;
+		n += p->processes[i].is == JVM_UNSEEN || p->processes[i].left_out;
 	return n;
 }
 

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "agent/jvm_quality.h"
 #include "agent/request_probes.h"
 
 struct request_pauses;
@@ -15,8 +16,9 @@ struct request_pauses *request_pauses_new(struct request_probes *probes, void (*
 void request_pauses_free(struct request_pauses *p); // NULL too
 void request_pauses_add(struct request_pauses *p, pid_t pid);
 void request_pauses_remove(struct request_pauses *p, pid_t pid);
-// Looks again at processes that have just begun: a JVM loads its library after it was seen. Every few seconds.
-void request_pauses_look(struct request_pauses *p);
+// Looks again at processes that have just begun, a JVM loads its library after it was seen, and at those that `quality` (NULL
+// = none) has found to be JVMs since. Every few seconds.
+void request_pauses_look(struct request_pauses *p, struct jvm_quality *quality);
 // JVMs of which nothing can be seen.
 unsigned request_pauses_unseen(const struct request_pauses *p);
 

@@ -227,7 +227,7 @@ static void housekeep(struct requests *r, uint64_t now)
 		request_targets_scan(r->targets, on_target, r);
 		if (r->children)
 			request_probes_born(r->probes, on_child_gone, r);
-		request_pauses_look(r->pauses);
+		request_pauses_look(r->pauses, r->quality);
 	}
 	if (now - r->swept < SWEEP_NS)
 		return;
