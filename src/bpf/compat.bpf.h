@@ -68,10 +68,11 @@ static __always_inline u32 bio_device(struct bio *bio, const struct bio_facts *f
 	return (u32)READ(gd, major) << 20 | (u32)READ(gd, first_minor);
 }
 
-/* bpf_get_current_task_btf since 5.11. Before, the current task is a number even to typed programs, and READ_TASK a probe
- * read: the verifier sees only the branch that its kernel has. */
+#include "bpf/task_btf.bpf.h"
+
+/* Before, the current task is a number even to typed programs, and READ_TASK a probe read. */
 #ifdef CORE_TYPED
-#define TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+#define TYPED_TASK HAS_TASK_BTF
 #else
 #define TYPED_TASK 0
 #endif

@@ -111,7 +111,7 @@ static __always_inline struct file *file_of(u32 fd)
 	struct file **files, *file = 0;
 	struct fdtable *table;
 
-	table = TYPED_TASK ? task->files->fdt : BPF_CORE_READ(task, files, fdt);
+	table = HAS_TASK_BTF ? task->files->fdt : BPF_CORE_READ(task, files, fdt);
 	if (!table || fd >= OF_TASK(table, max_fds))
 		return 0;
 	files = OF_TASK(table, fd);

@@ -95,10 +95,10 @@ struct task_struct___state {
 	long state;
 } __attribute__((preserve_access_index));
 
-/* bpf_get_current_task_btf since 5.11: what it returns is read as it stands, where each probe read is a call. The verifier
- * sees only the branch that its kernel has. */
-#define TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
-#define OF_TASK(task, field) (TYPED_TASK ? (task)->field : BPF_CORE_READ(task, field))
+#include "bpf/task_btf.bpf.h"
+
+/* Each probe read is a call. */
+#define OF_TASK(task, field) (HAS_TASK_BTF ? (task)->field : BPF_CORE_READ(task, field))
 
 static __always_inline struct task_struct___request *this_task(void)
 {
@@ -107,7 +107,7 @@ static __always_inline struct task_struct___request *this_task(void)
 
 static __always_inline struct task_struct___request *this_typed_task(void)
 {
-	return TYPED_TASK ? (struct task_struct___request *)bpf_get_current_task_btf() : this_task();
+	return HAS_TASK_BTF ? (struct task_struct___request *)bpf_get_current_task_btf() : this_task();
 }
 
 static __noinline struct req_thread *new_thread(u32 tgid, u32 tid)
