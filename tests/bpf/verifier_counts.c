@@ -13,6 +13,7 @@
 #include "bpf/timeline_rec.h"
 #include "fentry.skel.h"
 #include "kprobe.skel.h"
+#include "pauses.skel.h"
 #include "request.skel.h"
 #include "tracepoint.skel.h"
 #include "timeline.skel.h"
@@ -88,6 +89,10 @@ static void configure_request(struct bpf_object *o, const struct kernel_facts *f
 	c->n_plugins = REQ_PLUGINS;
 }
 
+static void configure_nothing(struct bpf_object *o, const struct kernel_facts *facts, bool hold_cpu)
+{
+}
+
 static const struct object {
 	const char *name;
 	const void *(*elf)(size_t *size);
@@ -98,6 +103,7 @@ static const struct object {
 	{ .name = "tracepoint", .elf = tracepoint__elf_bytes, .configure = configure_record },
 	{ .name = "tracepoint_raw", .elf = tracepoint_raw__elf_bytes, .configure = configure_record },
 	{ .name = "request", .elf = request__elf_bytes, .configure = configure_request },
+	{ .name = "pauses", .elf = pauses__elf_bytes, .configure = configure_nothing },
 	{ .name = "timeline", .elf = timeline__elf_bytes, .configure = configure_record },
 	{ .name = "timeline_raw", .elf = timeline_raw__elf_bytes, .configure = configure_record },
 };
