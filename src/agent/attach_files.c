@@ -44,13 +44,16 @@ void as_user_end(struct as_user *a)
 
 int attach_socket_find(pid_t pid, const struct proc_status *status)
 {
-	int root = proc_open_folder(pid, "root"), fd;
 	char path[64];
 	struct stat st;
+	int root, fd;
 
+	snprintf(path, sizeof(path), "/tmp/.java_pid%d", status->inner_pid);
+	if (proc_path_is_remote(pid, path))
+		return -EREMOTE;
+	root = proc_open_folder(pid, "root");
 	if (root < 0)
 		return root;
-	snprintf(path, sizeof(path), "/tmp/.java_pid%d", status->inner_pid);
 	fd = proc_open_below(root, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_IN_ROOT);
 	close(root);
 	if (fd < 0)
@@ -63,8 +66,11 @@ int attach_socket_find(pid_t pid, const struct proc_status *status)
 
 static int open_tmp(pid_t pid)
 {
-	int root = proc_open_folder(pid, "root"), fd;
+	int root, fd;
 
+	if (proc_path_is_remote(pid, "/tmp"))
+		return -EREMOTE;
+	root = proc_open_folder(pid, "root");
 	if (root < 0)
 		return root;
 	fd = proc_open_below(root, "/tmp", O_PATH | O_DIRECTORY, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
@@ -125,7 +131,7 @@ int attach_trigger_place(struct attach_trigger *t, pid_t pid, const struct proc_
 
 	snprintf(t->name, sizeof(t->name), ".attach_pid%d", status->inner_pid);
 	t->folder = -1;
-	if (!err && (!proc_is_local(pid, folder) || (tmp >= 0 && !proc_is_local(pid, tmp))))
+	if (!err && (!proc_is_local(pid, folder) || tmp == -EREMOTE || (tmp >= 0 && !proc_is_local(pid, tmp))))
 		err = -EREMOTE;
 	if (!err)
 		err = as_user_begin(&user, status);

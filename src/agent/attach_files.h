@@ -21,7 +21,7 @@ struct as_user {
 int as_user_begin(struct as_user *a, const struct proc_status *status);
 void as_user_end(struct as_user *a);
 
-// An O_PATH descriptor of the socket, its user's; -ENOENT when there is none.
+// An O_PATH descriptor of the socket, its user's; -ENOENT when there is none, -EREMOTE when a server has to answer for /tmp.
 int attach_socket_find(pid_t pid, const struct proc_status *status);
 
 struct attach_trigger {
@@ -30,7 +30,8 @@ struct attach_trigger {
 	uint64_t dev, inode;
 };
 
-// Makes the file in the process's folder, else in its /tmp. -EBUSY when it is there already: somebody else attaches.
+// Makes the file in the process's folder, else in its /tmp. -EBUSY when it is there already: somebody else attaches; -EREMOTE
+// when a server has to answer for one of them.
 int attach_trigger_place(struct attach_trigger *t, pid_t pid, const struct proc_status *status);
 // Takes the file away, if it is still the one.
 void attach_trigger_remove(struct attach_trigger *t, const struct proc_status *status);

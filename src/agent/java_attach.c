@@ -136,7 +136,8 @@ static int find_socket(pid_t pid, const struct proc_status *status, const struct
 {
 	int file = attach_socket_find(pid, status), err;
 
-	if (file != -ENOENT || !a->wake)
+	// Of one whose /tmp is remote it is counted that it is let be.
+	if ((file != -ENOENT && file != -EREMOTE) || !a->wake)
 		return file;
 	err = jvm_wake_open(a->wake, pid, a->ends, a->context);
 	return err ? err : attach_socket_find(pid, status);

@@ -52,15 +52,20 @@ static int find_library(pid_t pid, struct jvm *jvm)
 	return s.found && !s.other ? 0 : -ENOENT;
 }
 
-// A whole path in the process's root, another one below its folder: no link leads out of them.
+// A whole path in the process's root, another one below its folder: no link leads out of them, nor to a server that does not
+// answer.
 static int find_file(pid_t pid, const char *path)
 {
 	bool whole = *path == '/';
-	int folder = proc_open_folder(pid, whole ? "root" : "cwd"), fd;
+	uint64_t resolve = whole ? RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS : RESOLVE_BENEATH | RESOLVE_NO_XDEV;
+	int folder, fd;
 
+	if (whole && proc_path_is_remote(pid, path))
+		return -EREMOTE;
+	folder = proc_open_folder(pid, whole ? "root" : "cwd");
 	if (folder < 0)
 		return folder;
-	fd = proc_open_below(folder, path, O_PATH, 0, whole ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
+	fd = proc_open_below(folder, path, O_PATH, 0, resolve);
 	close(folder);
 	return fd;
 }

@@ -3,13 +3,55 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/procs_mounts.h"
+
+// Others may lead to a mount that their text does not name.
+static bool is_plain(const char *path)
+{
+	if (*path != '/')
+		return false;
+	while (*path == '/') {
+		size_t len = strcspn(++path, "/");
+
+		if ((!len && *path) || (len == 1 && *path == '.') || (len == 2 && !memcmp(path, "..", 2)))
+			return false;
+		path += len;
+	}
+	return !*path;
+}
+
+bool proc_path_is_remote(pid_t pid, const char *path)
+{
+	struct buf points = { 0 };
+	bool remote = true;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/mountinfo", pid);
+	if (is_plain(path) && !mounts_remote_points(name, &points))
+		remote = mounts_path_is_remote(&points, path);
+	buf_free(&points);
+	return remote;
+}
+
+// To open it asks its server; to read where the link leads does not.
+static bool leads_far(pid_t pid, const char *link)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(link, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return false; // nor can it be opened
+	target[n] = 0;
+	return proc_path_is_remote(pid, target);
+}
 
 int proc_open_folder(pid_t pid, const char *name)
 {
@@ -17,6 +59,8 @@ int proc_open_folder(pid_t pid, const char *name)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	if (!strcmp(name, "cwd") && leads_far(pid, path))
+		return -EREMOTE;
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }

@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// An O_PATH descriptor of its folder: "root" or "cwd"; or negative errno.
+// Whether a walk to the absolute path in its root could wait for a server; also when nobody can tell.
+bool proc_path_is_remote(pid_t pid, const char *path);
+// An O_PATH descriptor of its folder, "root" or "cwd"; or negative errno: -EREMOTE for a cwd that a server has to answer for.
 int proc_open_folder(pid_t pid, const char *name);
 // As openat2(2), without magic links, for this program alone; or negative errno.
 int proc_open_below(int folder, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve);

@@ -17,6 +17,7 @@
 #include <uthash.h>
 
 #include "agent/procs_maps.h"
+#include "agent/proc_open.h"
 #include "agent/procs_mounts.h"
 #include "common/buf.h"
 #include "common/clock.h"
@@ -179,19 +180,6 @@ static bool remote_for_us(struct procs_files *f, const char *path)
 	return !f->remote.data || mounts_path_is_remote(&f->remote, path);
 }
 
-static bool remote_for(pid_t viewer, const char *path)
-{
-	struct buf points = { 0 };
-	bool remote = true;
-	char name[64];
-
-	snprintf(name, sizeof(name), "/proc/%d/mountinfo", viewer);
-	if (!mounts_remote_points(name, &points))
-		remote = mounts_path_is_remote(&points, path);
-	buf_free(&points);
-	return remote;
-}
-
 static bool in_kernel_memory(const struct proc_text *file)
 {
 	const char *s = proc_text_string(file);
@@ -289,7 +277,7 @@ static int find_path(struct procs_files *f, pid_t viewer, struct proc_text *file
 
 	if (path[0] != '/' || path[1] == '/')
 		return -ENOENT;
-	if (viewer ? remote_for(viewer, path) : remote_for_us(f, path))
+	if (viewer ? proc_path_is_remote(viewer, path) : remote_for_us(f, path))
 		return -EREMOTE;
 	if (viewer)
 		snprintf(name, sizeof(name), "/proc/%d/root", viewer);
@@ -531,7 +519,7 @@ int procs_files_open(struct procs_files *f, pid_t viewer, const char *path)
 	char name[64];
 	int root, fd;
 
-	if (remote_for(viewer, path))
+	if (proc_path_is_remote(viewer, path))
 		return -EREMOTE;
 	snprintf(name, sizeof(name), "/proc/%d/root", viewer);
 	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -34,6 +34,19 @@ static void folders(void **state)
 	assert_int_equal(proc_open_folder(4194303, "root"), -ENOENT);
 }
 
+static void what_a_server_answers_for(void **state)
+{
+	static const char *const plain[] = { "/", "/proc/self", "/proc/.x/..y/z./", "/proc/..." };
+	static const char *const other[] = { "", "proc", "//proc", "/proc//self", "/proc/./self", "/proc/../tmp", "/proc/..", "/proc/." };
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+		assert_false(proc_path_is_remote(getpid(), plain[i]));
+	// Of these nobody can tell.
+	for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
+		assert_true(proc_path_is_remote(getpid(), other[i]));
+	assert_true(proc_path_is_remote(4194303, "/proc/self"));
+}
+
 static void links_lead_nowhere(void **state)
 {
 	char path[] = "/tmp/test_proc_open.XXXXXX", link[64], magic[64];
@@ -143,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folders),
+		cmocka_unit_test(what_a_server_answers_for),
 		cmocka_unit_test(links_lead_nowhere),
 		cmocka_unit_test(only_local_files_are_read),
 		cmocka_unit_test(threads_by_name),
