@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,12 +15,14 @@
 
 #include "agent/attach_files.h"
 #include "common/clock.h"
+#include "common/thread.h"
 
 #define AGAIN_NS 60000000000ull
 #define SOON_NS 5000000000ull // when it was still starting
 #define TIMEOUT_MS 5000
 #define LOOK_MS 100 // whether it is to end
 #define CONNECT_MS 500
+#define END_MS 4000 // longer than all it does takes, but for memory of a process that a hostile server has to give
 #define QUEUE 16
 #define ASKED 256 // processes remembered
 #define ANSWER_MAX 65536
@@ -139,6 +140,8 @@ static int find_socket(pid_t pid, const struct proc_status *status, const struct
 	// Of one whose /tmp is remote it is counted that it is let be.
 	if ((file != -ENOENT && file != -EREMOTE) || !a->wake)
 		return file;
+	if (ends(a))
+		return -ECANCELED; // whom the waker belongs to may be gone
 	err = jvm_wake_open(a->wake, pid, a->ends, a->context);
 	return err ? err : attach_socket_find(pid, status);
 }
@@ -195,19 +198,6 @@ static void *answer_questions(void *context)
 	return NULL;
 }
 
-static int start(struct java_attach *j)
-{
-	sigset_t all, before;
-	int err;
-
-	// Signals are the main thread's.
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&j->thread, NULL, answer_questions, j);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 struct java_attach *java_attach_new(struct jvm_wake *wake)
 {
 	struct java_attach *j = calloc(1, sizeof(*j));
@@ -217,7 +207,7 @@ struct java_attach *java_attach_new(struct jvm_wake *wake)
 	j->waker = wake;
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_cond_init(&j->wake, NULL);
-	if (!start(j))
+	if (!thread_start(&j->thread, answer_questions, j))
 		return j;
 	pthread_cond_destroy(&j->wake);
 	pthread_mutex_destroy(&j->lock);
@@ -233,7 +223,8 @@ void java_attach_free(struct java_attach *j)
 	j->stop = true;
 	pthread_cond_signal(&j->wake);
 	pthread_mutex_unlock(&j->lock);
-	pthread_join(j->thread, NULL);
+	if (!thread_end(j->thread, END_MS))
+		return;
 	pthread_cond_destroy(&j->wake);
 	pthread_mutex_destroy(&j->lock);
 	free(j);

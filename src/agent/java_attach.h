@@ -17,7 +17,7 @@
 struct java_attach;
 
 struct java_attach *java_attach_new(struct jvm_wake *wake); // NULL without memory or thread; wake: not owned, may be NULL
-void java_attach_free(struct java_attach *j); // what is being asked is given up within a second; NULL too
+void java_attach_free(struct java_attach *j); // what is being asked is given up within seconds; NULL too
 // Asks soon, if that process is a JVM with a socket and was not asked lately. Returns at once.
 void java_attach_ask(struct java_attach *j, pid_t pid, const struct proc_status *status);
 

@@ -2,19 +2,20 @@
 #include "agent/jvm_quality.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/thread.h"
 
 #define PIDS 256
 #define SECOND 1000000000ull
 #define AGAIN_NS (1 * SECOND)
 #define GONE_NS (60 * SECOND)
 #define AGAIN_MOST_NS (60 * SECOND)
+#define END_MS 4000 // it may wait for ever for memory of a process that a hostile server has to give
 
 struct process {
 	pid_t pid;
@@ -130,19 +131,6 @@ static void *run(void *context)
 	return NULL;
 }
 
-static int start(struct jvm_quality *q)
-{
-	sigset_t all, before;
-	int err;
-
-	// Signals are the main thread's.
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&q->thread, NULL, run, q);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 struct jvm_quality *jvm_quality_new(void)
 {
 	struct jvm_quality *q = calloc(1, sizeof(*q));
@@ -151,7 +139,7 @@ struct jvm_quality *jvm_quality_new(void)
 		return NULL;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->wake, NULL);
-	if (!start(q))
+	if (!thread_start(&q->thread, run, q))
 		return q;
 	pthread_cond_destroy(&q->wake);
 	pthread_mutex_destroy(&q->lock);
@@ -167,7 +155,8 @@ void jvm_quality_free(struct jvm_quality *q)
 	q->stop = true;
 	pthread_cond_signal(&q->wake);
 	pthread_mutex_unlock(&q->lock);
-	pthread_join(q->thread, NULL);
+	if (!thread_end(q->thread, END_MS))
+		return;
 	pthread_cond_destroy(&q->wake);
 	pthread_mutex_destroy(&q->lock);
 	free(q);

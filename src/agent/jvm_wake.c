@@ -41,6 +41,7 @@ struct jvm_wake {
 	uint64_t last[A_MINUTE]; // when signals were sent, the oldest at `next`
 	unsigned next;
 	uint64_t counts[JVM_WAKE_COUNTS];
+	unsigned users; // calls that have not returned
 };
 
 static const struct {
@@ -70,7 +71,7 @@ struct jvm_wake *jvm_wake_new(void)
 
 void jvm_wake_free(struct jvm_wake *w)
 {
-	if (!w)
+	if (!w || __atomic_load_n(&w->users, __ATOMIC_SEQ_CST))
 		return;
 	pthread_mutex_destroy(&w->lock);
 	free(w);
@@ -344,7 +345,9 @@ int jvm_wake_open(struct jvm_wake *w, pid_t pid, bool (*ends)(void *context), vo
 	t.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (t.pidfd < 0)
 		return -errno;
+	__atomic_fetch_add(&w->users, 1, __ATOMIC_SEQ_CST);
 	err = open_socket(w, &t, ends, context);
+	__atomic_fetch_sub(&w->users, 1, __ATOMIC_SEQ_CST);
 	close(t.pidfd);
 	return err;
 }

@@ -27,7 +27,7 @@ enum jvm_wake_count {
 };
 
 struct jvm_wake *jvm_wake_new(void); // NULL without memory
-void jvm_wake_free(struct jvm_wake *w); // NULL too
+void jvm_wake_free(struct jvm_wake *w); // NULL too; kept while a thread that was left behind is still in jvm_wake_open
 
 // 0 when the process has opened its socket. -ENOENT: no HotSpot JVM; -EAGAIN: it is still starting, is stopped, or others
 // were sent so many; -EBUSY: somebody else attaches; other errors: it is let be. Waits for the JVM, at most a minute;

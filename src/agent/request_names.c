@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"
+#include "common/thread.h"
 #include "request/thread_dump.h"
 
 // A dump of its threads stops a JVM for a moment: rarer and rarer, while its threads become known.
@@ -24,6 +24,7 @@
 #define PIDS 256
 #define NAMES 8192
 #define ASK_MS 1000 // of the time that a stop may take
+#define END_MS 4000 // as of java_attach
 
 struct name {
 	uint32_t tid;
@@ -166,19 +167,6 @@ static void *run(void *context)
 	return NULL;
 }
 
-static int start(struct request_names *n)
-{
-	sigset_t all, before;
-	int err;
-
-	// Signals are the main thread's.
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&n->thread, NULL, run, n);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
 static void release(struct request_names *n)
 {
 	pthread_cond_destroy(&n->wake);
@@ -199,7 +187,7 @@ struct request_names *request_names_new(struct jvm_wake *wake)
 	pthread_cond_init(&n->wake, NULL);
 	n->names = calloc(NAMES, sizeof(*n->names));
 	n->tids = calloc(NAMES, sizeof(*n->tids));
-	if (n->names && n->tids && !start(n))
+	if (n->names && n->tids && !thread_start(&n->thread, run, n))
 		return n;
 	release(n);
 	return NULL;
@@ -213,7 +201,8 @@ void request_names_free(struct request_names *n)
 	n->stop = true;
 	pthread_cond_signal(&n->wake);
 	pthread_mutex_unlock(&n->lock);
-	pthread_join(n->thread, NULL);
+	if (!thread_end(n->thread, END_MS))
+		return;
 	release(n);
 }
 
