@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/spool_internal.h"
+#include "common/thread.h"
 
 #define MAX_SIZE (1ull << 30)
 #define MAX_WAITING (16ull << 20)
@@ -45,7 +45,6 @@ static int open_folder(struct spool *s, const char *path, struct error *e)
 static int start(struct spool *s)
 {
 	pthread_condattr_t attr;
-	sigset_t all, old;
 	int err;
 
 	pthread_mutex_init(&s->lock, NULL);
@@ -54,13 +53,9 @@ static int start(struct spool *s)
 	pthread_cond_init(&s->work, &attr);
 	pthread_cond_init(&s->idle, &attr);
 	pthread_condattr_destroy(&attr);
-	// Signals are the business of the thread that started us.
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&s->thread, NULL, spool_thread, s);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = thread_start(&s->thread, spool_thread, s);
 	s->started = !err;
-	return -err;
+	return err;
 }
 
 static void spool_free(struct spool *s)

@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +11,7 @@
 #include "agent/probes.h"
 #include "agent/unwind_tables.h"
 #include "common/clock.h"
+#include "common/thread.h"
 
 #define MEMORY_DEFAULT ((size_t)32 << 20)
 #define LACKING_MAX 256
@@ -376,19 +376,6 @@ static void *run(void *context)
 	return NULL;
 }
 
-static int start(struct unwind_worker *w)
-{
-	sigset_t all, before;
-	int err;
-
-	// Signals are for the program's own thread.
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&w->thread, NULL, run, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 int unwind_worker_new(const struct unwinder_options *options, struct unwind_jobs *jobs, const uint32_t seen[UNWIND_PROCS],
 		      struct unwind_worker **ret, struct error *e)
 {
@@ -416,7 +403,7 @@ int unwind_worker_new(const struct unwinder_options *options, struct unwind_jobs
 		error_set(e, err, "no memory for unwind tables; free some and try again");
 		goto fail;
 	}
-	err = start(w);
+	err = thread_start(&w->thread, run, w);
 	if (!err) {
 		*ret = w;
 		return 0;
