@@ -69,7 +69,7 @@ static void on_ended(void *context, struct request_record *record)
 		if (d)
 			memcpy(record->device, d->name, sizeof(record->device));
 	}
-	memcpy(record->thread, thread_sums_name_of(r->threads, record->tid), sizeof(record->thread));
+	snprintf(record->thread, sizeof(record->thread), "%s", thread_sums_name_of(r->threads, record->tid));
 	set_quality(r, record);
 	storm_add(r->storm, record);
 	record->times.range = NULL;
