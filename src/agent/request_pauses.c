@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/jvm.h"
+#include "agent/link_closer.h"
 #include "agent/request_targets.h"
 #include "elf/usdt.h"
 #include "pauses.skel.h"
@@ -42,6 +43,7 @@ struct request_pauses {
 	void (*say)(void *context, const char *text);
 	void *context;
 	struct bpf_object *object; // loaded with the first JVM
+	struct link_closer *closer;
 	int refused;		   // why it could not be
 	struct process *processes;
 	unsigned n, jvms;
@@ -55,9 +57,10 @@ struct request_pauses *request_pauses_new(struct request_probes *probes, void (*
 		return NULL;
 	*p = (struct request_pauses){ .probes = probes, .say = say, .context = context };
 	p->processes = calloc(REQUEST_TARGETS_MAX, sizeof(*p->processes));
-	if (p->processes)
+	p->closer = link_closer_new();
+	if (p->processes && p->closer)
 		return p;
-	free(p);
+	request_pauses_free(p);
 	return NULL;
 }
 
@@ -116,10 +119,10 @@ static int attach_all(struct request_pauses *p, struct process *one, const struc
 	return 0;
 }
 
-static void detach(struct process *one)
+static void detach(struct request_pauses *p, struct process *one)
 {
 	while (one->n)
-		bpf_link__destroy(one->links[--one->n]);
+		link_closer_add(p->closer, one->links[--one->n]);
 }
 
 static int see(struct request_pauses *p, struct process *one, const struct jvm *jvm)
@@ -138,7 +141,7 @@ static int see(struct request_pauses *p, struct process *one, const struct jvm *
 		err = attach_all(p, one, &f);
 	elf_file_close(&f);
 	if (err)
-		detach(one);
+		detach(p, one);
 	return err;
 }
 
@@ -198,7 +201,7 @@ static void forget(struct request_pauses *p, struct process *one)
 {
 	uint32_t key = (uint32_t)one->pid;
 
-	detach(one);
+	detach(p, one);
 	if (one->is == JVM_NONE)
 		return;
 	bpf_map_delete_elem(request_probes_pauses(p->probes), &key);
@@ -249,6 +252,7 @@ void request_pauses_free(struct request_pauses *p)
 		return;
 	for (unsigned i = 0; i < p->n; i++)
 		forget(p, &p->processes[i]);
+	link_closer_free(p->closer);
 	bpf_object__close(p->object);
 	free(p->processes);
 	free(p);
