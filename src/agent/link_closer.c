@@ -3,9 +3,10 @@
 
 #include <bpf/libbpf.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+#include "common/thread.h"
 
 #define THREADS 16
 
@@ -72,16 +73,10 @@ void link_closer_free(struct link_closer *c)
 // Under the lock. Whether there is a thread that will come to it.
 static bool have_thread(struct link_closer *c)
 {
-	sigset_t all, before;
-
 	if (c->n_threads == THREADS || c->idle > c->n)
 		return true;
-	// Signals are the main thread's.
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(&c->threads[c->n_threads], NULL, run, c))
+	if (!thread_start(&c->threads[c->n_threads], run, c))
 		c->n_threads++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return c->n_threads != 0;
 }
 
