@@ -2,6 +2,7 @@
 // blkprof requests: the requests of a server and where their time went, from this node's kernel or from a collector.
 #include <errno.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,6 +47,9 @@ static void print_json(struct printing *p, const struct request_record *r)
 {
 	struct buf b = { 0 };
 
+	// Another try might wait for ever for somebody who reads.
+	if (p->error)
+		return;
 	record_json(r, requests_metrics(p->requests), p->node, &b);
 	buf_byte(&b, '\n');
 	if (!b.error && fwrite(b.data, 1, b.len, stdout) != b.len)
@@ -153,7 +157,8 @@ static int follow(struct printing *p, struct error *e)
 			continue;
 		requests_take(p->requests, take, p);
 		if (p->o->json) {
-			fflush(stdout);
+			if (fflush(stdout))
+				p->error = -errno;
 			say_unread(p);
 		}
 		taken = now;
@@ -187,8 +192,12 @@ static int print(struct printing *p, struct error *e)
 		requests_table_print(p->table, "handler", stdout);
 		print_unread(p);
 	}
-	if (p->error || fflush(stdout) || ferror(stdout))
-		return error_set(e, -EIO, "cannot write to standard output: %s", strerror(p->error ? -p->error : errno));
+	if (!p->error && (fflush(stdout) || ferror(stdout)))
+		p->error = -errno;
+	if (p->error) {
+		__fpurge(stdout); // or the end of the program tries again
+		return error_set(e, -EIO, "cannot write to standard output: %s", strerror(-p->error));
+	}
 	summarize(p);
 	return 0;
 }

@@ -85,8 +85,35 @@ def records(path):
         return [json.loads(line) for line in f if line.endswith("\n")]
 
 
-def main():
-    testing.need_root()
+def nobody_reads():
+    """Ctrl-C ends it also when it waits for somebody who reads what it writes."""
+    with testing.scratch() as folder:
+        with open(os.path.join(folder, "server.py"), "w") as f:
+            f.write(SERVER)
+        server = start(folder, "no_elf")
+        full = os.pipe()
+        following = subprocess.Popen([blkprof.path(), "requests", "-p", str(server.pid), "--json"], stdout=full[1], stderr=subprocess.PIPE, text=True)
+        os.close(full[1])
+
+        def waits():
+            for _ in range(100):
+                ask(server, b"/" + b"x" * 900)
+            with open("/proc/%d/wchan" % following.pid) as f:
+                return "pipe" in f.read()
+        try:
+            wait_for(waits, "it waits for a reader", 60)
+            following.send_signal(signal.SIGINT)
+            said = following.communicate(timeout=30)[1]
+            check("cannot write to standard output" in said and "Sanitizer" not in said, "it said %r" % said)
+        finally:
+            following.kill()
+            server.kill()
+            server.wait()
+            server.stdout.close()
+            os.close(full[0])
+
+
+def killed():
     with testing.scratch() as folder:
         out = os.path.join(folder, "records")
         with open(os.path.join(folder, "server.py"), "w") as f:
@@ -125,6 +152,11 @@ def main():
         for record in records(out):
             check("thread_s" not in record, "a name: %r" % record.get("thread_s"))
         check("signals:" not in said, "it said %r" % said)
+
+
+def main():
+    testing.need_root()
+    testing.main(killed, nobody_reads)
 
 
 if __name__ == "__main__":
