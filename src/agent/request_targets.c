@@ -10,11 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/procs_maps.h"
 #include "common/buf.h"
 #include "common/file.h"
 #include "common/text.h"
 
 #define CMDLINE_MAX 65536
+#define ANCESTORS_MAX 32
 
 struct target {
 	pid_t pid;
@@ -25,35 +27,12 @@ struct target {
 struct request_targets {
 	struct request_rules rules;
 	pid_t pids[REQUEST_RULES_MAX];
+	pid_t ancestors[ANCESTORS_MAX]; // of ours, we first
+	unsigned n_ancestors;
 	char proc[200];
 	struct target all[REQUEST_TARGETS_MAX];
 	unsigned n, left_out;
 };
-
-int request_targets_new(const struct request_rules *rules, const char *proc, struct request_targets **ret, struct error *e)
-{
-	struct request_targets *t = calloc(1, sizeof(*t));
-	uint64_t pid;
-
-	if (!t)
-		return error_set(e, -ENOMEM, "requests: no memory");
-	t->rules = *rules;
-	snprintf(t->proc, sizeof(t->proc), "%s", proc ? proc : "/proc");
-	for (unsigned i = 0; i < rules->n_pid; i++) {
-		if (text_number(rules->pid[i], 1, 1 << 22, "a process id", &pid, e)) {
-			free(t);
-			return -EINVAL;
-		}
-		t->pids[i] = (pid_t)pid;
-	}
-	*ret = t;
-	return 0;
-}
-
-void request_targets_free(struct request_targets *t)
-{
-	free(t);
-}
 
 static int read_of(const struct request_targets *t, pid_t pid, const char *name, struct buf *ret)
 {
@@ -143,6 +122,61 @@ static bool by_cgroup(const struct request_targets *t, pid_t pid)
 	return matches;
 }
 
+static bool read_stat(const struct request_targets *t, pid_t pid, struct procs_stat *ret)
+{
+	struct buf b = { 0 };
+	bool read = !read_of(t, pid, "stat", &b) && !procs_stat_parse((char *)b.data, b.len, ret);
+
+	buf_free(&b);
+	return read;
+}
+
+// A shell, sudo or timeout that runs us has our own arguments in its command line.
+static void find_ancestors(struct request_targets *t)
+{
+	struct procs_stat stat;
+
+	for (pid_t pid = getpid(); t->n_ancestors < ANCESTORS_MAX && pid > 0; pid = stat.ppid) {
+		t->ancestors[t->n_ancestors++] = pid;
+		if (!read_stat(t, pid, &stat))
+			return;
+	}
+}
+
+int request_targets_new(const struct request_rules *rules, const char *proc, struct request_targets **ret, struct error *e)
+{
+	struct request_targets *t = calloc(1, sizeof(*t));
+	uint64_t pid;
+
+	if (!t)
+		return error_set(e, -ENOMEM, "requests: no memory");
+	t->rules = *rules;
+	snprintf(t->proc, sizeof(t->proc), "%s", proc ? proc : "/proc");
+	for (unsigned i = 0; i < rules->n_pid; i++) {
+		if (text_number(rules->pid[i], 1, 1 << 22, "a process id", &pid, e)) {
+			free(t);
+			return -EINVAL;
+		}
+		t->pids[i] = (pid_t)pid;
+	}
+	find_ancestors(t);
+	*ret = t;
+	return 0;
+}
+
+void request_targets_free(struct request_targets *t)
+{
+	free(t);
+}
+
+static bool runs_us(const struct request_targets *t, pid_t pid)
+{
+	for (unsigned i = 0; i < t->n_ancestors; i++)
+		if (t->ancestors[i] == pid)
+			return true;
+	return false;
+}
+
 static bool wanted(const struct request_targets *t, pid_t pid)
 {
 	if (pid == getpid())
@@ -150,29 +184,8 @@ static bool wanted(const struct request_targets *t, pid_t pid)
 	for (unsigned i = 0; i < t->rules.n_pid; i++)
 		if (t->pids[i] == pid)
 			return true;
-	return (t->rules.n_comm && by_comm(t, pid)) || (t->rules.n_cmdline && by_cmdline(t, pid)) ||
+	return (t->rules.n_comm && by_comm(t, pid)) || (t->rules.n_cmdline && !runs_us(t, pid) && by_cmdline(t, pid)) ||
 	       (t->rules.n_cgroup && by_cgroup(t, pid));
-}
-
-// Field 22 of /proc/PID/stat, behind a name that may hold anything.
-static uint64_t start_of(const struct request_targets *t, pid_t pid)
-{
-	struct buf b = { 0 };
-	uint64_t start = 0;
-	char *at;
-
-	if (read_of(t, pid, "stat", &b))
-		return 0;
-	buf_byte(&b, 0);
-	at = b.error ? NULL : strrchr((char *)b.data, ')');
-	for (unsigned i = 0; at && i < 20; i++) {
-		at = strchr(at, ' ');
-		at = at ? at + 1 : NULL;
-	}
-	if (at)
-		start = strtoull(at, NULL, 10);
-	buf_free(&b);
-	return start;
 }
 
 static struct target *find(struct request_targets *t, pid_t pid)
@@ -185,13 +198,13 @@ static struct target *find(struct request_targets *t, pid_t pid)
 
 static void look_at(struct request_targets *t, pid_t pid, request_target_fn fn, void *context)
 {
+	struct procs_stat stat;
 	struct target *one;
-	uint64_t start;
 
-	if (!wanted(t, pid) || !(start = start_of(t, pid)))
+	if (!wanted(t, pid) || !read_stat(t, pid, &stat))
 		return;
 	one = find(t, pid);
-	if (one && one->start == start) {
+	if (one && one->start == stat.starttime) {
 		one->seen = true;
 		return;
 	}
@@ -203,7 +216,7 @@ static void look_at(struct request_targets *t, pid_t pid, request_target_fn fn, 
 	} else {
 		one = &t->all[t->n++];
 	}
-	*one = (struct target){ .pid = pid, .start = start, .seen = true };
+	*one = (struct target){ .pid = pid, .start = stat.starttime, .seen = true };
 	fn(context, pid, true);
 }
 

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -116,6 +117,27 @@ static void found_again_after_a_restart(void **state)
 	tree_free(&tree);
 }
 
+// `sudo blkprof requests --cmdline x`, and the shell that runs that, have x in their command lines.
+static void those_that_run_us_are_not_meant(void **state)
+{
+	const struct request_rules by_cmdline = { .cmdline = { "server.jar" }, .n_cmdline = 1 }, by_pid = { .pid = { "1" }, .n_pid = 1 };
+	struct request_targets *t;
+	struct tree tree;
+	struct error e;
+
+	tree_new(&tree);
+	process(&tree, getpid(), "blkprof", "blkprof requests --cmdline server.jar", "/", 900); // a child of 1
+	process(&tree, 1, "sudo", "sudo blkprof requests --cmdline server.jar", "/", 800);
+	process(&tree, 10, "java", "java -jar server.jar", "/", 500);
+	assert_int_equal(request_targets_new(&by_cmdline, tree.root, &t, &e), 0);
+	expect(t, "+10 ");
+	request_targets_free(t);
+	assert_int_equal(request_targets_new(&by_pid, tree.root, &t, &e), 0);
+	expect(t, "+1 ");
+	request_targets_free(t);
+	tree_free(&tree);
+}
+
 static void what_is_no_pid(void **state)
 {
 	const struct request_rules rules = { .pid = { "4711x" }, .n_pid = 1 };
@@ -130,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(found_by_each_rule),
 		cmocka_unit_test(found_again_after_a_restart),
+		cmocka_unit_test(those_that_run_us_are_not_meant),
 		cmocka_unit_test(what_is_no_pid),
 	};
 
