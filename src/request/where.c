@@ -16,6 +16,33 @@ static const struct {
 
 #define SIGNS (sizeof(signs) / sizeof(*signs))
 
+static bool ends_with(const char *text, const char *const *ends)
+{
+	size_t n = strlen(text);
+
+	for (; *ends; ends++)
+		if (n > strlen(*ends) && !strcmp(text + n - strlen(*ends), *ends))
+			return true;
+	return false;
+}
+
+// Metrics of plugins are not known here, but their names are as all others.
+static int check_field(const struct where *w, const char *text, struct error *e)
+{
+	static const char *const numbers[] = { "_i", "_l", "_f", NULL }, *const others[] = { "_s", "_ss", "_b", "_dt", NULL };
+	bool number = ends_with(w->name, numbers);
+
+	if (strspn(w->name, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(w->name) ||
+	    (!number && !ends_with(w->name, others) && strcmp(w->name, "id")))
+		return error_set(e, -EINVAL, "'%.60s' is no field of a record: their names end in _s, _ss, _i, _l, _f, _b or _dt, as duration_ms_f does",
+				 w->name);
+	if (number && !w->is_number)
+		return error_set(e, -EINVAL, "'%.60s' is no number, and %.60s is one; times (_ms_f) are in milliseconds", text, w->name);
+	if (*text == '=')
+		return error_set(e, -EINVAL, "'%.60s=%.60s' has one = too many", w->name, text);
+	return 0;
+}
+
 int where_parse(const char *text, struct where *ret, struct error *e)
 {
 	size_t name = strcspn(text, "!<>="), i = 0, len;
@@ -34,7 +61,7 @@ int where_parse(const char *text, struct where *ret, struct error *e)
 	memcpy(ret->text, text, len);
 	ret->number = strtod(text, &end);
 	ret->is_number = len && !*end && isfinite(ret->number);
-	return 0;
+	return check_field(ret, text, e);
 }
 
 static bool fits(enum where_is is, int order)

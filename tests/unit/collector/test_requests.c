@@ -351,7 +351,8 @@ static void limits_end_a_question(void **state)
 
 static void conditions_are_checked(void **state)
 {
-	static const char *const bad[] = { "", "=", "a", "=1", "a!1", "a~1" };
+	static const char *const bad[] = { "", "=", "a", "=1", "a!1", "a~1", "gc_ms>0", "core_s = x", "core_s==x", "status_i>=abc", "status_i=",
+					   "duration_ms_f>50ms", "Duration_ms_f>50", "_s=1" };
 	struct where w;
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -359,6 +360,9 @@ static void conditions_are_checked(void **state)
 	assert_int_equal(where_parse("a_s=", &w, NULL), 0);
 	assert_int_equal(where_parse("a_s=x=y", &w, NULL), 0);
 	assert_string_equal(w.text, "x=y");
+	assert_int_equal(where_parse("id=x", &w, NULL), 0);
+	assert_int_equal(where_parse("journal_ms_f>0.5", &w, NULL), 0); // a plugin's
+	assert_int_equal(where_parse("event_timestamp_dt>=2026-11-30T10", &w, NULL), 0);
 }
 
 int main(void)
