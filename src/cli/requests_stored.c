@@ -74,7 +74,8 @@ static double number(const struct document *d, const char *field)
 {
 	const struct document_field *f = document_find(d, field);
 
-	return f ? document_double(f) : missing(d, field) ? -1 : 0;
+	// Those that are in every record are 0 where they are not known.
+	return missing(d, field) ? -1 : f ? document_double(f) : 0;
 }
 
 static uint64_t whole(const struct document *d, const char *field)

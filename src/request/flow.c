@@ -285,6 +285,18 @@ void flow_sweep(struct flow *f, uint64_t now)
 	}
 }
 
+// Its answer was being written: it took until now at least.
+static void cut_answer(struct connection *c, uint64_t now)
+{
+	struct open_request *r = c->first;
+
+	if (c->unseen_answer || c->answer.kind == BODY_NONE)
+		return;
+	request_missing(r->record, "answer_end");
+	if (now > r->end)
+		r->end = now;
+}
+
 void flow_end(struct flow *f, uint32_t tgid, uint64_t now)
 {
 	struct connection *c, *next;
@@ -293,7 +305,9 @@ void flow_end(struct flow *f, uint32_t tgid, uint64_t now)
 		next = TAILQ_NEXT(c, by_age);
 		if (tgid && c->tgid != tgid)
 			continue;
-		if (c->first && !c->first->answered && now > c->last)
+		if (c->first && c->first->answered)
+			cut_answer(c, now);
+		else if (c->first && now > c->last)
 			c->last = now;
 		connection_end(f, c, END_STOPPED);
 	}

@@ -45,6 +45,7 @@ void sums_missing(struct breakdown *ret)
 	for (size_t i = 0; i < N_MAP; i++)
 		breakdown_missing(ret, map[i].metric);
 	breakdown_missing(ret, METRIC_BLOCKED);
+	breakdown_missing(ret, METRIC_CLIENT_WAIT);
 	breakdown_missing(ret, METRIC_DISK_OPS);
 	breakdown_missing(ret, METRIC_DISK_MAX);
 }

@@ -372,6 +372,31 @@ static void a_process_that_ends(void **state)
 	traffic_free(t);
 }
 
+// A client that reads slowly when the recording ends: its request is not over.
+static void an_answer_that_goes_on_at_the_end(void **state)
+{
+	struct traffic *t = traffic_new(0, 0, 0);
+
+	reads(t, 1, 2, GET);
+	writes(t, 1, 2, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhi");
+	reads(t, 2, 3, GET);
+	writes(t, 2, 3, OK);
+	reads(t, 3, 4, GET);
+	writes(t, 3, 4, "HTTP/1.1 200 OK\r\n\r\nuntil it is closed");
+	t->now += 5000 * MS;
+	flow_end(t->flow, 0, t->now);
+	assert_int_equal(t->n, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		bool whole = t->got[i].connection == 2;
+
+		assert_int_equal(t->got[i].incomplete, !whole);
+		assert_int_equal(t->got[i].ended, END_STOPPED);
+		assert_string_equal(t->got[i].missing, whole ? "" : "answer_end");
+		assert_int_equal(value(&t->got[i], METRIC_DURATION), whole ? 0 : 5000 * MS);
+	}
+	traffic_free(t);
+}
+
 // A thread's number that was used again: sums that became smaller are another thread's.
 static void thread_numbers_are_used_again(void **state)
 {
@@ -470,7 +495,7 @@ int main(void)
 		cmocka_unit_test(heads_in_single_bytes),
 		cmocka_unit_test(pipelines_are_bounded),	cmocka_unit_test(other_protocols),
 		cmocka_unit_test(damaged_events),		cmocka_unit_test(a_process_that_ends),
-		cmocka_unit_test(thread_numbers_are_used_again), cmocka_unit_test(connections_that_the_kernel_forgot),
+		cmocka_unit_test(thread_numbers_are_used_again), cmocka_unit_test(an_answer_that_goes_on_at_the_end), cmocka_unit_test(connections_that_the_kernel_forgot),
 		cmocka_unit_test(events_in_another_order), cmocka_unit_test(the_longest_io_is_of_any_piece),
 	};
 
