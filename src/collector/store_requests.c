@@ -318,11 +318,22 @@ static int check_kind(const char *kind, struct error *e)
 	return error_set(e, -EINVAL, "'%.60s' is no kind of records; allowed: request, handler, thread, all", kind);
 }
 
+static int check_fields(const struct store_requests *q, struct error *e)
+{
+	int err = q->sort ? where_check_field(q->sort, e) : 0;
+
+	for (unsigned i = 0; i < q->n_facets && i < REQUESTS_FACETS && !err; i++)
+		err = where_check_field(q->facet[i], e);
+	return err;
+}
+
 static int prepare(struct asking *a, struct error *e)
 {
 	const struct store_requests *q = a->q;
 	int err = check_kind(q->kind, e);
 
+	if (!err)
+		err = check_fields(q, e);
 	if (err)
 		return err;
 	if (q->limit > REQUESTS_MOST || q->n_facets > REQUESTS_FACETS || q->n_where > WHERE_MAX)

@@ -26,17 +26,31 @@ static bool ends_with(const char *text, const char *const *ends)
 	return false;
 }
 
-// Metrics of plugins are not known here, but their names are as all others.
-static int check_field(const struct where *w, const char *text, struct error *e)
+static bool is_number_field(const char *name)
 {
-	static const char *const numbers[] = { "_i", "_l", "_f", NULL }, *const others[] = { "_s", "_ss", "_b", "_dt", NULL };
-	bool number = ends_with(w->name, numbers);
+	static const char *const ends[] = { "_i", "_l", "_f", NULL };
 
-	if (strspn(w->name, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(w->name) ||
-	    (!number && !ends_with(w->name, others) && strcmp(w->name, "id")))
-		return error_set(e, -EINVAL, "'%.60s' is no field of a record: their names end in _s, _ss, _i, _l, _f, _b or _dt, as duration_ms_f does",
-				 w->name);
-	if (number && !w->is_number)
+	return ends_with(name, ends);
+}
+
+int where_check_field(const char *name, struct error *e)
+{
+	static const char *const ends[] = { "_s", "_ss", "_b", "_dt", NULL };
+
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name) &&
+	    (is_number_field(name) || ends_with(name, ends) || !strcmp(name, "id")))
+		return 0;
+	return error_set(e, -EINVAL, "'%.60s' is no field of a record: their names end in _s, _ss, _i, _l, _f, _b or _dt, as duration_ms_f does",
+			 name);
+}
+
+static int check(const struct where *w, const char *text, struct error *e)
+{
+	int err = where_check_field(w->name, e);
+
+	if (err)
+		return err;
+	if (is_number_field(w->name) && !w->is_number)
 		return error_set(e, -EINVAL, "'%.60s' is no number, and %.60s is one; times (_ms_f) are in milliseconds", text, w->name);
 	if (*text == '=')
 		return error_set(e, -EINVAL, "'%.60s=%.60s' has one = too many", w->name, text);
@@ -61,7 +75,7 @@ int where_parse(const char *text, struct where *ret, struct error *e)
 	memcpy(ret->text, text, len);
 	ret->number = strtod(text, &end);
 	ret->is_number = len && !*end && isfinite(ret->number);
-	return check_field(ret, text, e);
+	return check(ret, text, e);
 }
 
 static bool fits(enum where_is is, int order)

@@ -25,6 +25,8 @@ struct where {
 	double number;
 };
 
+// A name that a field of a record may have; which metrics plugins add is not known here. -EINVAL.
+int where_check_field(const char *name, struct error *e);
 int where_parse(const char *text, struct where *ret, struct error *e); // -EINVAL
 bool where_holds(const struct where *w, const struct document *d);
 // Of a document that is a sum: does it hold for each of the parts, as its fields min_NAME and max_NAME tell?

@@ -347,6 +347,11 @@ static void limits_end_a_question(void **state)
 	q = (struct store_requests){ .from = T0, .to = T0 + S, .kind = "requests" };
 	assert_int_equal(store_requests(&f->s, 1, &q, &a, &e), -EINVAL);
 	assert_string_equal(e.text, "'requests' is no kind of records; allowed: request, handler, thread, all");
+	q = (struct store_requests){ .from = T0, .to = T0 + S, .facet = (const char *[]){ "handler_s", "core" }, .n_facets = 2 };
+	assert_int_equal(store_requests(&f->s, 1, &q, &a, &e), -EINVAL);
+	q = (struct store_requests){ .from = T0, .to = T0 + S, .sort = "duration" };
+	assert_int_equal(store_requests(&f->s, 1, &q, &a, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "'duration' is no field of a record"));
 }
 
 static void conditions_are_checked(void **state)
