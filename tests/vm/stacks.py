@@ -4,6 +4,7 @@
 """In guests: the stacks of packaged programs reach main or a thread's start, the first moments included, and what io_uring's workers
 do stands under the function that submitted it. `stacks.py KERNEL…`; VM_STACKS=all is every kernel, two are the default."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,18 +80,26 @@ def is_under(sample, function):
     return function in frames and "main" in frames[:frames.index(function)] and WORKER in frames[frames.index(function) + 1:]
 
 
+def short_of(got, want, profile):
+    """Operations that are missing beyond the programs' runs that this kernel skipped, which preempts them."""
+    skipped = sum(int(m[1]) for c in profile.comments for m in [re.match(r"lost .*cause=recursion count=(\d+)", c)] if m)
+    return max(want - got - skipped, got - want)
+
+
 def uring_workers(kernel, out):
     shares, wrong = {}, []
     for name, function in (("uring-async-read", "read_segment"), ("uring-async-write", "write_wal")):
-        samples = Profile.read("%s/%s.pb.gz" % (out, name)).select(root="ioload")
+        whole = Profile.read("%s/%s.pb.gz" % (out, name))
+        samples = whole.select(root="ioload")
         marked = samples.select(frame=WORKER)
         shares[name] = marked.where(lambda s: is_under(s, function)).total(OPS) / (samples.total(OPS) or 1)
-        if shares[name] < 1 or samples.total(OPS) != 500:
+        if shares[name] < 1 or short_of(samples.total(OPS), 500, whole) > 0:
             wrong.append("%s %s: %.2f%% of %d operations are under %s\n%s" % (
                 kernel, name, 100 * shares[name], samples.total(OPS), function, samples.show(5)))
-    samples = Profile.read(out + "/uring-sqpoll-read.pb.gz").select(root="ioload")
+    whole = Profile.read(out + "/uring-sqpoll-read.pb.gz")
+    samples = whole.select(root="ioload")
     polled = samples.where(lambda s: {SQPOLL, WORKER} & set(s.frames)).total(OPS)
-    if polled != 500:
+    if short_of(polled, 500, whole) > 0:
         wrong.append("%s uring-sqpoll-read: %d operations of 500 are the polling thread's\n%s" % (kernel, polled, samples.show(5)))
     return shares, wrong
 

@@ -15,7 +15,7 @@ from lib.trace import BLOCKED, DISK, PREEMPTED, RUNNABLE, RUNNING, SLEEPING, STO
 HERE = os.path.join(ROOT, "tests/vm/timeline")
 RAW = "6.1"
 LOADS = {"convoy-": 3, "stage-": 4}
-READS, WRITES, DEPTH = 211, 53, 32
+READS, WRITES, DEPTH = 211, 401, 32
 
 
 def boot(kernel, out):

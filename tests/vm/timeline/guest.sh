@@ -26,7 +26,7 @@ trace() {
 	/payload/threadload pipeline 4 200 </tmp/b >/tmp/pipeline &
 	pipeline=$!
 	exec 4>/tmp/b
-	/payload/ioload --wait --linger -t "$DISK" scan_index:aio-read:count=211,depth=32 write_wal:pwrite:count=53,size=16K </tmp/c >/tmp/io &
+	/payload/ioload --wait --linger -t "$DISK" scan_index:aio-read:count=211,depth=32 write_wal:pwrite:count=401,size=16K </tmp/c >/tmp/io &
 	io=$!
 	exec 5>/tmp/c
 	blkprof timeline --no-requests -p $convoy,$pipeline,$io -o "/out/$name.pftrace" -n 0 2>"/out/$name.txt" &
