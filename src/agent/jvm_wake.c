@@ -18,7 +18,6 @@
 #include "agent/proc_threads.h"
 #include "agent/procs_maps.h"
 #include "common/clock.h"
-#include "common/file.h"
 
 #define SECOND 1000000000ull
 #define AGAIN_NS (3600 * SECOND)
@@ -154,15 +153,8 @@ static int may_send(struct jvm_wake *w, pid_t pid, uint64_t starttime, bool take
 static int read_starttime(pid_t pid, uint64_t *ret)
 {
 	struct procs_stat s;
-	struct buf b = { 0 };
-	char path[64];
-	int err;
+	int err = procs_stat_read(pid, &s);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	err = file_read(path, 4096, &b);
-	if (!err)
-		err = procs_stat_parse((char *)b.data, b.len, &s);
-	buf_free(&b);
 	if (!err)
 		*ret = s.starttime;
 	return err;

@@ -8,9 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/buf.h"
+#include "common/file.h"
+
 // A line is at most PATH_MAX with every byte escaped, and some.
 #define LINE_MAX_BYTES 17408
 #define MAPS_MAX (64u << 20)
+#define STAT_MAX 8192
 #define PF_KTHREAD 0x00200000u
 
 // Calls for each whole line; returns how much was taken, or -1 to stop.
@@ -99,4 +103,18 @@ int procs_stat_parse(const char *text, size_t len, struct procs_stat *ret)
 	s.starttime = starttime;
 	*ret = s;
 	return 0;
+}
+
+int procs_stat_read(pid_t pid, struct procs_stat *ret)
+{
+	struct buf b = { 0 };
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	err = file_read(path, STAT_MAX, &b);
+	if (!err)
+		err = procs_stat_parse((const char *)b.data, b.len, ret);
+	buf_free(&b);
+	return err;
 }

@@ -25,5 +25,6 @@ struct procs_stat {
 
 // The text of /proc/PID/stat: "PID (comm) S ppid …"; the comm may hold anything. -EINVAL.
 int procs_stat_parse(const char *text, size_t len, struct procs_stat *ret);
+int procs_stat_read(pid_t pid, struct procs_stat *ret);
 
 #endif

@@ -18,22 +18,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 
-#define STAT_MAX 8192
 #define CGROUP_MAX 65536
-
-static int read_stat(pid_t pid, struct procs_stat *ret)
-{
-	struct buf b = { 0 };
-	char path[64];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	err = file_read(path, STAT_MAX, &b);
-	if (!err)
-		err = procs_stat_parse((const char *)b.data, b.len, ret);
-	buf_free(&b);
-	return err;
-}
 
 // On CLOCK_MONOTONIC, not later than the true start; the ticks are of a clock that also counts time asleep.
 static uint64_t start_of(uint64_t ticks)
@@ -154,7 +139,7 @@ struct proc *procs_scan_one(struct proctable *t, pid_t pid, uint64_t since_ns)
 	uint64_t now = clock_monotonic(), start;
 	size_t exe_len;
 
-	if (read_stat(pid, &st))
+	if (procs_stat_read(pid, &st))
 		return NULL;
 	exe_len = read_exe(pid, exe);
 	start = start_of(st.starttime);
