@@ -85,6 +85,13 @@ static size_t character(const unsigned char *p, size_t len)
 	return need;
 }
 
+bool text_ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+
+	return n > k && !strcmp(text + n - k, end);
+}
+
 bool text_is_utf8(const char *in, size_t len)
 {
 	size_t step;

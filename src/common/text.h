@@ -19,6 +19,7 @@ int text_size(const char *text, const char *what, uint64_t *ret, struct error *e
 // Copies at most cap-1 bytes of `in` (len bytes; a NUL ends it), with every byte that is not part of valid UTF-8 and
 // every control character replaced by '?', never cut inside a character. Always terminated. Returns the length.
 size_t text_sanitize(char *out, size_t cap, const char *in, size_t len);
+bool text_ends_with(const char *text, const char *end); // and has something in front of it
 bool text_is_utf8(const char *in, size_t len);
 
 // Human form of bytes ("1.5 MiB"), nanoseconds ("2.3 ms"), counts ("12,345").

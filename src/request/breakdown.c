@@ -5,20 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "request/record.h"
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-
-	return n > k && !strcmp(text + n - k, end);
-}
 
 static bool suffix_fits(const struct breakdown_metric *m)
 {
 	if (m->kind == KIND_TIMER)
-		return ends_with(m->field, "_ms_f");
-	return ends_with(m->field, "_i") || ends_with(m->field, "_l");
+		return text_ends_with(m->field, "_ms_f");
+	return text_ends_with(m->field, "_i") || text_ends_with(m->field, "_l");
 }
 
 static bool name_valid(const char *name)
@@ -190,7 +184,7 @@ void breakdown_derive(struct breakdown *b)
 // Solr keeps what does not fit an _i by its low bits: at most what fits is sent.
 static void print_number(struct buf *ret, const char *prefix, const struct breakdown_metric *m, uint64_t value)
 {
-	uint64_t most = ends_with(m->field, "_i") ? INT32_MAX : INT64_MAX;
+	uint64_t most = text_ends_with(m->field, "_i") ? INT32_MAX : INT64_MAX;
 
 	if (m->kind == KIND_TIMER)
 		buf_printf(ret, ",\"%s%s\":%.6f", prefix, m->field, (double)value / 1e6);

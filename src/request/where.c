@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+
 static const struct {
 	const char *sign;
 	enum where_is is;
@@ -16,21 +18,18 @@ static const struct {
 
 #define SIGNS (sizeof(signs) / sizeof(*signs))
 
-static bool ends_with(const char *text, const char *const *ends)
+static bool ends_with_any(const char *name, const char *const *ends)
 {
-	size_t n = strlen(text);
-
-	for (; *ends; ends++)
-		if (n > strlen(*ends) && !strcmp(text + n - strlen(*ends), *ends))
-			return true;
-	return false;
+	while (*ends && !text_ends_with(name, *ends))
+		ends++;
+	return *ends != NULL;
 }
 
 static bool is_number_field(const char *name)
 {
 	static const char *const ends[] = { "_i", "_l", "_f", NULL };
 
-	return ends_with(name, ends);
+	return ends_with_any(name, ends);
 }
 
 int where_check_field(const char *name, struct error *e)
@@ -38,7 +37,7 @@ int where_check_field(const char *name, struct error *e)
 	static const char *const ends[] = { "_s", "_ss", "_b", "_dt", NULL };
 
 	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name) &&
-	    (is_number_field(name) || ends_with(name, ends) || !strcmp(name, "id")))
+	    (is_number_field(name) || ends_with_any(name, ends) || !strcmp(name, "id")))
 		return 0;
 	return error_set(e, -EINVAL, "'%.60s' is no field of a record: their names end in _s, _ss, _i, _l, _f, _b or _dt, as duration_ms_f does",
 			 name);
