@@ -134,8 +134,8 @@ static __always_inline void fill(struct req_event *e, struct req_thread *t, u16 
 	t->sums.disk_max_dev = 0;
 }
 
-/* A record has its size before it is written: these are the sizes there are. */
-#define EMIT_SIZED(room)                                                                          \
+/* A record has its size before it is written: these are the sizes there are. What is behind `room` fills its text. */
+#define EMIT(room, ...)                                                                           \
 	do {                                                                                      \
 		struct {                                                                          \
 			struct req_event e;                                                       \
@@ -147,30 +147,20 @@ static __always_inline void fill(struct req_event *e, struct req_thread *t, u16 
 		}                                                                                 \
 		fill(&r->e, t, type, result, now);                                                \
 		r->e.sequence = sequence;                                                         \
-		if (size > room)                                                                  \
+		__VA_ARGS__                                                                       \
+		bpf_ringbuf_submit(r, wakeup());                                                  \
+	} while (0)
+
+#define EMIT_SIZED(room)                                                                          \
+	EMIT(room, if (size > room)                                                               \
 			size = room;                                                              \
 		if (size && bpf_probe_read_user(r->payload, size, (void *)at))                    \
 			lose(REQ_LOSS_PAYLOAD);                                                   \
 		else                                                                              \
-			r->e.payload_size = (u16)size;                                            \
-		bpf_ringbuf_submit(r, wakeup());                                                  \
-	} while (0)
+			r->e.payload_size = (u16)size;)
 
-#define EMIT_GATHERED()                                                                              \
-	do {                                                                                      \
-		struct {                                                                          \
-			struct req_event e;                                                       \
-			u8 payload[GATHERED_ROOM];                                                \
-		} *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);                                 \
-		if (!r) {                                                                         \
-			lose(REQ_LOSS_RING);                                                      \
-			return;                                                                   \
-		}                                                                                 \
-		fill(&r->e, t, type, result, now);                                                \
-		r->e.sequence = sequence;                                                         \
-		r->e.payload_size = (u16)gather(r->payload, at, (u32)(size >> 32), size & GATHERED_MAX); \
-		bpf_ringbuf_submit(r, wakeup());                                                  \
-	} while (0)
+#define EMIT_GATHERED()                                                                           \
+	EMIT(GATHERED_ROOM, r->e.payload_size = (u16)gather(r->payload, at, (u32)(size >> 32), size & GATHERED_MAX);)
 
 /* size: its upper half is in how many pieces, which are described at `at`, if it is in more than one. */
 static __always_inline void emit(struct req_thread *t, u16 type, s64 result, u64 now, u32 sequence, u64 at, u64 size)
